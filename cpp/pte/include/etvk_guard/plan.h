@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The planner: given plain descriptions of a norm's operands, the legal form of the norm and why. It is a pure function:
+// file repair, the patched op builder and the lowering's audit ask it, and only carry out what it says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <etvk_guard/api.h>
+
+namespace etvk_guard {
+
+// Numeric values are those of VkDataType, VkStorageType and VkMemoryLayout in ET-VK's schema.
+enum class DType : int8_t {
+  kBool = 0, kUInt8 = 1, kInt8 = 2, kInt32 = 3, kFloat16 = 4, kFloat32 = 5, kFloat64 = 6, kInt64 = 7, kUnset = 127,
+};
+enum class Storage : uint8_t { kBuffer = 0, kTexture3D = 1, kTexture2D = 2, kDefault = 255 };
+enum class Layout : uint8_t { kWidthPacked = 0, kHeightPacked = 1, kChannelsPacked = 2, kDefault = 255 };  // others pass through
+
+// What an operand is to the delegate.
+enum class Kind : uint8_t {
+  kNone,      // absent (Null)
+  kConstant,  // a tref: serialized data, prepacked at load
+  kRuntime,   // computed, or an input
+  kMutable,   // has serialized data, but is also an input or written to: not a constant
+  kScalar,    // a number, not a tensor
+};
+
+struct TensorDesc {
+  Kind kind = Kind::kNone;
+  DType dtype = DType::kUnset;
+  Storage storage = Storage::kDefault;
+  Layout layout = Layout::kDefault;
+  std::vector<int64_t> dims;  // sizes, outermost first; empty: rank 0
+};
+
+enum class NormKind : uint8_t { kRms, kLayer };
+
+struct NormSite {
+  NormKind kind = NormKind::kRms;
+  TensorDesc x, weight, bias, out;  // bias: kLayer only. out: the tensor the site must produce
+  int32_t normalized_dims = 1;      // kLayer: length of normalized_shape
+};
+
+// Who asks: they differ in what they can do.
+enum class Target : uint8_t {
+  kLowering,  // can evaluate constants
+  kFile,      // can add unit weights, ops and temporaries; runs on stock
+  kBuilder,   // has our fused kernels
+};
+
+enum class Form : uint8_t {
+  kStock,         // legal as it is: nothing to do
+  kUnit,          // norm with unit weight (and zero bias), nothing after it
+  kUnitThenOps,   // norm with unit weight (and zero bias), then multiply and/or add
+  kFusedRow,      // our kernel, weight [D] shared by all rows (constant or run-time)
+  kFusedBatch,    // our kernel, one weight row for each group of consecutive rows ([B,1,D])
+  kFusedFull,     // our kernel, one weight row for each row ([B,T,D])
+  kRefused,       // no legal form is known: see reason
+};
+
+enum class Reason : uint8_t {
+  kLegal,
+  kWeightRuntime, kWeightMutable, kWeightShape, kWeightMissing, kWeightDtype, kWeightScalar,
+  kBiasRuntime, kBiasMutable, kBiasShape, kBiasMissing, kBiasDtype,
+  kResultShape,           // the multiply broadcasts the result up
+  kResultDtype,           // result dtype differs from x's
+  // refusals
+  kNotBroadcastable, kUnsupportedDtype, kUnsupportedRank, kNormalizedDims, kUnsupportedLayout, kUnknownShape,
+};
+
+// What has to be done to one operand (multiplier or addend) before it can be used by the op after the norm.
+struct OperandSteps {
+  bool used = false;      // the operand takes part after the norm
+  bool prepack = false;   // constant: et_vk.prepack.default first
+  bool cast = false;      // to `dtype`
+  bool relayout = false;  // aten.clone.default to `storage`, `layout`
+  DType dtype = DType::kUnset;
+  Storage storage = Storage::kDefault;
+  Layout layout = Layout::kDefault;
+};
+
+struct NormPlan {
+  Form form = Form::kRefused;
+  Reason reason = Reason::kLegal;
+  bool unit_weight = false;  // the norm gets a constant of ones [D] of dtype `norm_dtype`
+  bool zero_bias = false;    // kLayer: the norm gets a constant of zeros [D]
+  DType norm_dtype = DType::kUnset;     // dtype of the norm's own result
+  std::vector<int64_t> norm_dims;       // its sizes (x's)
+  bool cast_norm = false;    // the norm's result is cast to out's dtype before the ops after it
+  OperandSteps multiply, add;
+  int64_t rows_per_weight = 0;  // kFusedBatch: consecutive rows of x that share a weight row
+};
+
+ETVK_GUARD_API NormPlan plan_norm(const NormSite& site, Target target);
+
+// One line for logs and findings, e.g. "weight is a run-time value of shape [1, 1, 64]".
+ETVK_GUARD_API std::string describe(const NormSite& site, const NormPlan& plan);
+// Stable lower-case names ("unit-then-ops", "weight-runtime"), for the Python face and the docs.
+ETVK_GUARD_API const char* name(Form form);
+ETVK_GUARD_API const char* name(Reason reason);
+
+}  // namespace etvk_guard
