@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# The two commands are `make demo` and `make test`. Each sets up what it needs (scripts/setup.sh); a second run is quick.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: demo test setup install lint test-cpp test-kernels test-python test-vulkan test-releases bench docs clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+JOBS ?= $(shell nproc)
+SOURCES := $(shell find python cpp third_party -type f -not -name '*.so' -not -path '*/__pycache__/*') \
+           CMakeLists.txt pyproject.toml
+export PATH := $(BIN):$(PATH)
+export PYTHONDONTWRITEBYTECODE := 1
+
+demo: install
+	$(BIN)/python -m etvk_guard.demo
+
+test: lint test-cpp test-kernels test-python
+
+setup: $(VENV)/.ready
+$(VENV)/.ready: requirements/test.txt scripts/setup.sh
+	PYTHON=$(PYTHON) bash scripts/setup.sh $(VENV)
+	touch $@
+
+# The package as a user gets it: built by pip from the sources, not an editable install. The build folder is kept.
+install: $(VENV)/.installed
+$(VENV)/.installed: $(VENV)/.ready $(SOURCES)
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+	touch $@
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/check_stubs.py
+	$(BIN)/python -m etvk_guard.contract.docs --check
+
+test-cpp: setup
+	cmake -S . -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DETVK_GUARD_TESTS=ON -DETVK_GUARD_SANITIZE=ON
+	cmake --build build/cpp -j $(JOBS)
+	ctest --test-dir build/cpp --output-on-failure -j $(JOBS)
+
+# Our SPIR-V kernels on every Vulkan device found (a CPU driver will do), under the Khronos validation layer.
+test-kernels: setup
+	cmake -S . -B build/kernels -G Ninja -DCMAKE_BUILD_TYPE=Release -DETVK_GUARD_HARNESS=ON
+	cmake --build build/kernels -j $(JOBS)
+	bash scripts/run_kernels.sh build/kernels --test
+
+test-python: install
+	$(BIN)/python -m pytest -n $(JOBS) -q
+
+# Needs a Vulkan delegate: see "The real delegate" in README.md.
+test-vulkan: install
+	$(BIN)/python -m pytest -q tests/vulkan
+
+bench: install
+	$(BIN)/python bench/run.py
+
+docs: install
+	$(BIN)/python -m etvk_guard.contract.docs
+
+clean:
+	rm -rf build dist $(VENV)
