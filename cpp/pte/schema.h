@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The generated views of the two flatbuffers, and what the generated code does not give: fields from a newer schema.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <graph_generated.h>
+#include <program_generated.h>
+
+namespace etvk_guard {
+
+// Fields in a table's vtable at index `known_count` or above, present with a value: the table was written by a newer schema. A union
+// counts as two fields (its type, its value).
+bool has_unknown_fields(const flatbuffers::Table* table, uint16_t known_count);
+
+// Number of fields that our schema gives a table: known_fields(vk::VkTensorTypeTable()).
+inline uint16_t known_fields(const flatbuffers::TypeTable* type) { return static_cast<uint16_t>(type->num_elems); }
+
+// Walks a *verified* flatbuffer. The name of the first table found to have a field, or a union to have a type, that our schema does
+// not know, e.g. "etvk_guard.vk.VkTensor"; empty if there is none. `root` is the table of `type`.
+std::string_view find_unknown_field(const flatbuffers::Table* root, const flatbuffers::TypeTable* type, const char* name);
+
+}  // namespace etvk_guard

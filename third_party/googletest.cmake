@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Finds GoogleTest: an installed one (apt: libgtest-dev), else its sources in /usr/src/googletest.
+# Defines GTest::gtest_main.
+include_guard(GLOBAL)
+
+find_package(GTest QUIET)
+if(NOT TARGET GTest::gtest_main)
+  if(NOT EXISTS /usr/src/googletest/CMakeLists.txt)
+    message(FATAL_ERROR "GoogleTest was not found: install libgtest-dev, or configure without tests.")
+  endif()
+  add_subdirectory(/usr/src/googletest "${CMAKE_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL)
+  add_library(GTest::gtest_main ALIAS gtest_main)
+endif()
