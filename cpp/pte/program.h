@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <etvk_guard/pte.h>
@@ -48,7 +47,12 @@ struct DelegateView {
   int32_t blob = -1;      // index in ProgramImpl::blobs, or -1: not a Vulkan delegate
 };
 
-// Everything is validated: see program.cpp for the list. All references between tables are in range.
+struct NamedSegment {
+  std::string_view key;
+  uint32_t segment = 0;  // index in Program.segments
+};
+
+// Everything is validated: see open.cpp for the list. All references between tables are in range.
 class ProgramImpl {
  public:
   const Reader* reader = nullptr;
@@ -58,7 +62,7 @@ class ProgramImpl {
   std::vector<Range> segments;          // Program.segments, as ranges of the file
   std::vector<DelegateView> delegates;  // plan by plan, in file order
   std::vector<Blob> blobs;              // in order of first use
-  std::unordered_map<std::string_view, uint32_t> named_data;  // key -> segment index; the first of equal keys, as in the runtime
+  std::vector<NamedSegment> named_data;  // Program.named_data, sorted by key (equal keys in file order)
 
   uint32_t plan_count() const;
   const et::ExecutionPlan& plan(uint32_t index) const { return *root->execution_plan()->Get(index); }
@@ -72,6 +76,8 @@ class ProgramImpl {
   }
   Where where(const DelegateView& delegate) const;
 
+  // The segment of that name, or -1; the first of equal keys, as in the runtime. O(log n).
+  int64_t find_named(std::string_view key) const;
   // Where the bytes of a graph's constant are in the file. False: under a name that the program does not have (external data).
   bool constant_range(const Blob& blob, uint32_t constant_id, Range* into) const;
   // Where the bytes of a plan's constant tensor are in the file (constant_segment, or constant_buffer in old files). `nbytes` is what

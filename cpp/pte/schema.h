@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 
 #include <graph_generated.h>
 #include <program_generated.h>
@@ -18,8 +18,8 @@ bool has_unknown_fields(const flatbuffers::Table* table, uint16_t known_count);
 // Number of fields that our schema gives a table: known_fields(vk::VkTensorTypeTable()).
 inline uint16_t known_fields(const flatbuffers::TypeTable* type) { return static_cast<uint16_t>(type->num_elems); }
 
-// Walks a *verified* flatbuffer. The name of the first table found to have a field, or a union to have a type, that our schema does
-// not know, e.g. "etvk_guard.vk.VkTensor"; empty if there is none. `root` is the table of `type`.
-std::string_view find_unknown_field(const flatbuffers::Table* root, const flatbuffers::TypeTable* type, const char* name);
+// Walks a *verified* flatbuffer from `root`, a table of `type`. The path of field names to the first table that has a field, or union that
+// has a type, that our schema does not know, e.g. "VkGraph.values.value" with `name` "VkGraph"; empty if there is none.
+std::string find_unknown_field(const flatbuffers::Table* root, const flatbuffers::TypeTable* type, const char* name);
 
 }  // namespace etvk_guard

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <etvk_guard/plan.h>
+
+#include "error.h"
+#include "program.h"
+#include "site.h"
+
+namespace etvk_guard {
+namespace {
+
+// The name in the contract of what a norm produces; it has no row of its own.
+constexpr const char* kResultName = "out";
+
+bool is_row(const TensorDesc& desc, int64_t row) {
+  return !desc.dims.empty() && desc.dims.back() == row && numel(desc.dims) == static_cast<uint64_t>(row);
+}
+
+std::string tensor_text(const TensorDesc& desc) { return std::string(dtype_name(desc.dtype)) + " " + dims_text(desc.dims); }
+
+bool refused(const NormSite& site, Target target) { return plan_norm(site, target).form == Form::kRefused; }
+
+// Checks one op of one delegate.
+class OpChecker {
+ public:
+  OpChecker(const ProgramImpl& program, const DelegateView& delegate, const GraphView& graph, bool guarded, uint32_t index,
+            std::vector<Finding>* findings)
+      : program_(program), delegate_(delegate), graph_(graph), guarded_(guarded), index_(index), findings_(findings),
+        args_(graph.arg_count(index)) {}
+
+  void run() {
+    const OpInfo* info = find_op(graph_.op_name(index_));
+    if (info == nullptr) {
+      add(FindingCode::kUnknownOp, "", "no release of the Vulkan delegate that is known here has this op", false);
+      return;
+    }
+    norm_ = info->row_count == 0 ? nullptr : norm_args(graph_, index_);
+    for (uint16_t i = 0; i < info->row_count; ++i) {
+      check_row(kPrepackRows[info->first_row + i]);
+    }
+    if (norm_ != nullptr) {
+      check_result();
+    }
+  }
+
+ private:
+  // The value at an argument's position, or -1: the op has none there. The last argument is the result.
+  int32_t operand(uint32_t position) const { return position + 1 < args_ ? graph_.arg(index_, position) : -1; }
+
+  void check_row(const PrepackRow& row) {
+    const int32_t id = operand(row.arg);
+    FindingCode code = FindingCode::kNone;
+    switch (id < 0 ? Kind::kNone : graph_.kind(id)) {
+      case Kind::kNone: code = row.none_ok ? FindingCode::kNone : row.none; break;
+      case Kind::kMutable: code = row.mutable_; break;
+      case Kind::kRuntime:
+      case Kind::kScalar: code = row.runtime; break;
+      case Kind::kConstant: code = constant_code(row, id); break;
+    }
+    if (code != FindingCode::kNone) {
+      report(code, row.name, culprit(row.name, id));
+    }
+  }
+
+  FindingCode constant_code(const PrepackRow& row, int32_t id) const {
+    if (row.condition != Condition::kRowConstant || operand(0) < 0) {
+      return FindingCode::kNone;
+    }
+    const TensorDesc x = graph_.describe(operand(0));
+    const TensorDesc constant = graph_.describe(id);
+    if (row.shape != FindingCode::kNone && !x.dims.empty() && !is_row(constant, x.dims.back())) {
+      return row.shape;
+    }
+    return norm_ != nullptr && constant.dtype != x.dtype ? FindingCode::kNormDtype : FindingCode::kNone;
+  }
+
+  void check_result() {
+    const int32_t id = graph_.result(index_);
+    if (id < 0 || graph_.tensor(operand(0)) == nullptr) {
+      return;
+    }
+    const TensorDesc x = graph_.describe(operand(0));
+    const TensorDesc out = graph_.describe(id);
+    if (out.dims != x.dims) {
+      report(FindingCode::kNormResultShape, kResultName, culprit(kResultName, id));
+    } else if (out.dtype != x.dtype) {
+      report(FindingCode::kNormDtype, kResultName, culprit(kResultName, id));
+    }
+  }
+
+  // "weight is a run-time value, float32 [1, 1, 64], made by op 3 (aten.add.Tensor); x is float32 [1, 7, 64]"
+  std::string culprit(const char* name, int32_t id) const {
+    std::string text = name;
+    text += id < 0 || graph_.is_null(id) ? " is missing" : " is " + value_text(id);
+    const int32_t x = operand(0);
+    if (x >= 0 && graph_.tensor(x) != nullptr) {
+      text += "; " + std::string(norm_ != nullptr ? "x" : "the first argument") + " is " + tensor_text(graph_.describe(x));
+    }
+    return text;
+  }
+
+  std::string value_text(int32_t id) const {
+    if (graph_.tensor(id) == nullptr) {
+      return format("not a tensor, but a %s", type_name(graph_.value_type(id))) + origin(id);
+    }
+    const TensorDesc desc = graph_.describe(id);
+    switch (desc.kind) {
+      case Kind::kConstant: return "a constant, " + tensor_text(desc);
+      case Kind::kMutable: return "a mutable buffer, " + tensor_text(desc) + origin(id);
+      default: break;
+    }
+    return id == graph_.result(index_) ? tensor_text(desc) : "a run-time value, " + tensor_text(desc) + origin(id);
+  }
+
+  // Which op made a value.
+  std::string origin(int32_t id) const {
+    const int32_t producer = graph_.producer(id);
+    if (producer >= 0) {
+      return format(", made by op %d (%s)", producer, excerpt(graph_.op_name(static_cast<uint32_t>(producer))).c_str());
+    }
+    return graph_.is_input(id) ? ", an input of the graph" : "";
+  }
+
+  static const char* type_name(vk::GraphTypes type) {
+    return type > vk::GraphTypes::MAX ? "value of an unknown type" : vk::EnumNameGraphTypes(type);
+  }
+
+  // What is wrong with a norm is planned for, and may be meant for the guarded runtime.
+  void report(FindingCode code, const char* argument, std::string message) {
+    if (norm_ == nullptr) {
+      add(code, argument, std::move(message), false);
+      return;
+    }
+    const NormSite site = make_site(graph_, index_);
+    const NormPlan plan = plan_norm(site, Target::kFile);
+    const bool fixable = plan.form != Form::kRefused;
+    if (guarded_ && !refused(site, Target::kBuilder)) {
+      code = FindingCode::kNeedsGuardedRuntime;
+    } else if (!fixable) {
+      message += "; repair has no rewrite: " + describe(site, plan);
+    }
+    add(code, argument, std::move(message), fixable);
+  }
+
+  void add(FindingCode code, const char* argument, std::string message, bool fixable) {
+    Finding finding;
+    finding.code = code;
+    finding.where = program_.where(delegate_);
+    finding.where.op_index = static_cast<int32_t>(index_);
+    finding.where.op = excerpt(graph_.op_name(index_));
+    finding.where.argument = argument;
+    finding.where.offset = graph_.offset_of(&graph_.op(index_));
+    finding.message = std::move(message);
+    finding.fixable = fixable;
+    findings_->push_back(std::move(finding));
+  }
+
+  const ProgramImpl& program_;
+  const DelegateView& delegate_;
+  const GraphView& graph_;
+  const bool guarded_;
+  const uint32_t index_;
+  std::vector<Finding>* findings_;
+  const uint32_t args_;
+  const NormArgs* norm_ = nullptr;  // the op is a norm with the arguments of one
+};
+
+void check_delegate(const ProgramImpl& program, const DelegateView& delegate, Report* report) {
+  DelegateSummary summary;
+  summary.method = std::string(program.plan_name(delegate.id.plan));
+  summary.delegate = static_cast<int32_t>(delegate.id.index);
+  summary.backend = std::string(program.backend(delegate));
+  if (delegate.blob >= 0) {
+    const GraphView& graph = program.blobs[static_cast<size_t>(delegate.blob)].graph;
+    const bool guarded = program.compile_spec(delegate, kGuardedSpec) != nullptr;
+    summary.graph = graph.data();
+    summary.graph_size = graph.size();
+    summary.ops.reserve(graph.op_count());
+    for (uint32_t i = 0; i < graph.op_count(); ++i) {
+      summary.ops.push_back(graph.op_name(i));
+      OpChecker(program, delegate, graph, guarded, i, &report->findings).run();
+    }
+  }
+  report->delegates.push_back(std::move(summary));
+}
+
+}  // namespace
+
+Error check(const Program& program, Report* into) {
+  const ProgramImpl& impl = program.impl();
+  Report report;
+  for (const DelegateView& delegate : impl.delegates) {
+    check_delegate(impl, delegate, &report);
+  }
+  *into = std::move(report);
+  return {};
+}
+
+}  // namespace etvk_guard

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "site.h"
+
+#include "program.h"
+#include "verify.h"
+
+namespace etvk_guard {
+namespace {
+
+constexpr NormArgs kRmsArgs{NormKind::kRms, 4, 0, -1, 1, -1, 2, 3};
+constexpr NormArgs kLayerArgs{NormKind::kLayer, 6, 0, 1, 2, 3, 4, 5};
+
+int32_t list_length(const GraphView& graph, int32_t id) {
+  const vk::IntList* ints = graph.value(id).value_as_IntList();
+  return ints == nullptr ? 0 : static_cast<int32_t>(count(ints->items()));
+}
+
+}  // namespace
+
+const NormArgs* norm_args(const GraphView& graph, uint32_t op_index) {
+  const std::string_view name = graph.op_name(op_index);
+  const NormArgs* args = name == kRmsNorm ? &kRmsArgs : name == kLayerNorm ? &kLayerArgs : nullptr;
+  return args != nullptr && graph.arg_count(op_index) == args->count ? args : nullptr;
+}
+
+NormSite make_site(const GraphView& graph, uint32_t op_index) {
+  const NormArgs& args = *norm_args(graph, op_index);
+  const auto operand = [&](int32_t position) {
+    return position < 0 ? TensorDesc() : graph.describe(graph.arg(op_index, static_cast<uint32_t>(position)));
+  };
+  NormSite site;
+  site.kind = args.kind;
+  site.x = operand(args.x);
+  site.weight = operand(args.weight);
+  site.bias = operand(args.bias);
+  const int32_t result = graph.result(op_index);
+  site.out = result < 0 ? TensorDesc() : graph.describe(result);
+  if (args.normalized_shape >= 0) {
+    site.normalized_dims = list_length(graph, graph.arg(op_index, static_cast<uint32_t>(args.normalized_shape)));
+  }
+  return site;
+}
+
+}  // namespace etvk_guard
