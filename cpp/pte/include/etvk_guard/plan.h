@@ -64,35 +64,50 @@ enum class Form : uint8_t {
 enum class Reason : uint8_t {
   kLegal,
   kWeightRuntime, kWeightMutable, kWeightShape, kWeightMissing, kWeightDtype, kWeightScalar,
-  kBiasRuntime, kBiasMutable, kBiasShape, kBiasMissing, kBiasDtype,
+  kBiasRuntime, kBiasMutable, kBiasShape, kBiasMissing, kBiasDtype, kBiasScalar,
   kResultShape,           // the multiply broadcasts the result up
   kResultDtype,           // result dtype differs from x's
   // refusals
   kNotBroadcastable, kUnsupportedDtype, kUnsupportedRank, kNormalizedDims, kUnsupportedLayout, kUnknownShape,
 };
 
-// What has to be done to one operand (multiplier or addend) before it can be used by the op after the norm.
+// Which rows of an operand belong to which rows of x (a row: the D values along the last dim).
+enum class Rows : uint8_t {
+  kNone,   // the operand takes no part
+  kOne,    // one row for all rows of x
+  kBatch,  // sizes are x's or 1, and those that are not 1 are neighbours: one row for each group of consecutive rows, repeated
+  kFull,   // one row for each row of x
+  kOther,  // none of these: it needs a broadcasting op
+};
+
+// What has to be done to one operand (multiplier or addend) before it can be used by the op after the norm, or by our kernel.
 struct OperandSteps {
-  bool used = false;      // the operand takes part after the norm
+  bool used = false;      // the operand takes part after the norm, or in our kernel
   bool prepack = false;   // constant: et_vk.prepack.default first
   bool cast = false;      // to `dtype`
   bool relayout = false;  // aten.clone.default to `storage`, `layout`
   DType dtype = DType::kUnset;
   Storage storage = Storage::kDefault;
   Layout layout = Layout::kDefault;
+  Rows rows = Rows::kNone;
 };
 
 struct NormPlan {
   Form form = Form::kRefused;
-  Reason reason = Reason::kLegal;
+  Reason reason = Reason::kLegal;   // of the form: why it is not kStock, or why it is kRefused
+  Reason problem = Reason::kLegal;  // what stock cannot run, also where the form is kRefused
   bool unit_weight = false;  // the norm gets a constant of ones [D] of dtype `norm_dtype`
   bool zero_bias = false;    // kLayer: the norm gets a constant of zeros [D]
   DType norm_dtype = DType::kUnset;     // dtype of the norm's own result
   std::vector<int64_t> norm_dims;       // its sizes (x's)
   bool cast_norm = false;    // the norm's result is cast to out's dtype before the ops after it
   OperandSteps multiply, add;
+  std::vector<int64_t> multiply_dims;  // kUnitThenOps: sizes before the addition, if there is one: norm_dims times the multiplier
   int64_t rows_per_weight = 0;  // kFusedBatch: consecutive rows of x that share a weight row
 };
+
+// Total: any description gives a plan, however wrong its numbers. Steps are for the representation (storage, layout) of x; "default"
+// is read as ET-VK reads it where nothing overrides it: a 3-D texture, width-packed below rank 3, else channels-packed.
 
 ETVK_GUARD_API NormPlan plan_norm(const NormSite& site, Target target);
 

@@ -162,10 +162,12 @@ class ETVK_GUARD_API Overlay final : public Reader {
   };
   Overlay() = default;
   explicit Overlay(const Reader& original) : original_(&original) {}
-  // Appends bytes of the original / owned bytes / zeros. Adjacent original extents are merged.
+  // Appends bytes of the original / owned bytes / zeros; adjacent original extents are merged. Callers keep ranges inside the original.
   void append_original(uint64_t offset, uint64_t length);
   void append_owned(std::vector<uint8_t> bytes);
   void append_zeros(uint64_t count);
+  // Appends `length` bytes that repeat `pattern` (not empty) from its start: memory does not grow with `length`.
+  void append_repeated(const std::vector<uint8_t>& pattern, uint64_t length);
 
   uint64_t size() const override { return size_; }
   bool read(uint64_t offset, void* into, size_t count) const override;
@@ -176,6 +178,9 @@ class ETVK_GUARD_API Overlay final : public Reader {
   const Reader& original() const { return *original_; }
 
  private:
+  void append(int32_t buffer, uint64_t source, uint64_t length);
+  const Extent& extent_at(uint64_t offset) const;
+
   const Reader* original_ = nullptr;
   std::vector<Extent> extents_;
   std::vector<std::vector<uint8_t>> owned_;

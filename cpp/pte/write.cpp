@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes go to a file without a name in the output's folder (O_TMPFILE), or where there is no such thing to one beside it, and get
+// their name last: whoever looks sees the whole file or none, also if the process is killed.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#ifndef _FILE_OFFSET_BITS
+#define _FILE_OFFSET_BITS 64
+#endif
+#include "write.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+#include <unistd.h>
+
+#include "bytes.h"
+#include "error.h"
+
+namespace etvk_guard {
+namespace {
+
+constexpr size_t kBufferBytes = 1u << 20;
+constexpr size_t kCopyBytes = 1u << 30;  // asked of one in-kernel copy
+constexpr int kAttempts = 100;           // at a name that nobody has
+
+Error output_error(const char* doing, const char* path, int code) {
+  return make_error(ErrorCode::kOutputError, kNoOffset, "%s '%s': %s", doing, path, std::strerror(code));
+}
+
+// A file under construction. Closed, and removed if it has a name, unless it was published.
+class Temporary final : public Reader {
+ public:
+  explicit Temporary(const char* path);
+  ~Temporary() override { discard(); }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  bool open_unnamed();
+  Error open_named();
+  Error publish(const char* path);
+
+  uint64_t size() const override;
+  bool read(uint64_t offset, void* into, size_t count) const override;
+  int descriptor() const override { return fd_; }
+
+ private:
+  void discard();
+  std::string fresh_name() const;
+  bool link_as(const char* name) const;
+  Error sync_folder() const;
+
+  std::string folder_;  // with its last '/', or "./"
+  std::string name_;    // empty: it has none
+  int fd_ = -1;
+};
+
+Temporary::Temporary(const char* path) : folder_(path) {
+  const size_t slash = folder_.rfind('/');
+  folder_ = slash == std::string::npos ? "./" : folder_.substr(0, slash + 1);
+}
+
+void Temporary::discard() {
+  if (fd_ >= 0) {
+    ::close(fd_);
+    fd_ = -1;
+  }
+  if (!name_.empty()) {
+    ::unlink(name_.c_str());
+    name_.clear();
+  }
+}
+
+std::string Temporary::fresh_name() const {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return format("%s.etvk-guard-%ld-%lld%09ld.tmp", folder_.c_str(), static_cast<long>(::getpid()),
+                static_cast<long long>(now.tv_sec), static_cast<long>(now.tv_nsec));
+}
+
+bool Temporary::open_unnamed() {
+#ifdef O_TMPFILE
+  fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+#endif
+  return fd_ >= 0;
+}
+
+Error Temporary::open_named() {
+  discard();
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::string name = fresh_name();
+    fd_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ >= 0) {
+      name_ = std::move(name);
+      return {};
+    }
+    if (errno != EEXIST && errno != EINTR) {
+      break;
+    }
+  }
+  return output_error("cannot create a file in", folder_.c_str(), errno);
+}
+
+bool Temporary::link_as(const char* name) const {
+  return ::linkat(AT_FDCWD, format("/proc/self/fd/%d", fd_).c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+// A rename makes the name; a link cannot replace a file, so an unnamed file gets a passing name first.
+Error Temporary::publish(const char* path) {
+  if (name_.empty() && link_as(path)) {
+    return sync_folder();
+  }
+  for (int attempt = 0; name_.empty() && attempt < kAttempts; ++attempt) {
+    std::string name = fresh_name();
+    if (link_as(name.c_str())) {
+      name_ = std::move(name);
+    } else if (errno != EEXIST) {
+      break;
+    }
+  }
+  if (name_.empty() || ::rename(name_.c_str(), path) != 0) {
+    return output_error("cannot name the output", path, errno);
+  }
+  name_.clear();
+  return sync_folder();
+}
+
+// Some file systems have no such sync; the file itself is safe then.
+Error Temporary::sync_folder() const {
+  const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    ::fsync(folder);
+    ::close(folder);
+  }
+  return {};
+}
+
+uint64_t Temporary::size() const {
+  struct stat status {};
+  return ::fstat(fd_, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
+}
+
+bool Temporary::read(uint64_t offset, void* into, size_t count) const {
+  auto* out = static_cast<uint8_t*>(into);
+  while (count > 0) {
+    const ssize_t got = ::pread(fd_, out, count, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      return false;
+    }
+    out += got;
+    offset += static_cast<uint64_t>(got);
+    count -= static_cast<size_t>(got);
+  }
+  return true;
+}
+
+bool write_all(int fd, uint64_t offset, const uint8_t* from, size_t count) {
+  while (count > 0) {
+    const ssize_t put = ::pwrite(fd, from, count, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) {
+      continue;
+    }
+    if (put <= 0) {
+      errno = put == 0 ? ENOSPC : errno;
+      return false;
+    }
+    from += put;
+    offset += static_cast<uint64_t>(put);
+    count -= static_cast<size_t>(put);
+  }
+  return true;
+}
+
+// Copies in the kernel as far as it can; what is done is added to `done`. Whatever stops it, the plain copy meets it too, or manages.
+void copy_in_kernel(int from, uint64_t source, int to, uint64_t start, uint64_t length, uint64_t* done) {
+#ifdef __NR_copy_file_range  // by number: not every C library has the function
+  while (*done < length) {
+    auto in = static_cast<loff_t>(source + *done);
+    auto out = static_cast<loff_t>(start + *done);
+    const size_t part = static_cast<size_t>(std::min<uint64_t>(length - *done, kCopyBytes));
+    const long copied = ::syscall(__NR_copy_file_range, from, &in, to, &out, part, 0u);
+    if (copied < 0 && errno == EINTR) {
+      continue;
+    }
+    if (copied <= 0) {
+      return;
+    }
+    *done += static_cast<uint64_t>(copied);
+  }
+#else
+  (void)from, (void)source, (void)to, (void)start, (void)length, (void)done;
+#endif
+}
+
+Error copy_through_buffer(const Reader& from, const Overlay::Extent& extent, uint64_t done, int to, const char* path,
+                          std::vector<uint8_t>* buffer) {
+  while (done < extent.length) {
+    const auto part = static_cast<size_t>(std::min<uint64_t>(extent.length - done, kBufferBytes));
+    const uint8_t* bytes = from.view(extent.source + done, part);
+    if (bytes == nullptr) {
+      buffer->resize(kBufferBytes);
+      if (!from.read(extent.source + done, buffer->data(), part)) {
+        return make_error(ErrorCode::kIoError, extent.source + done, "cannot read %zu bytes of the input", part);
+      }
+      bytes = buffer->data();
+    }
+    if (!write_all(to, extent.start + done, bytes, part)) {
+      return output_error("cannot write", path, errno);
+    }
+    done += part;
+  }
+  return {};
+}
+
+Error write_extents(const Overlay& overlay, int fd, const char* path) {
+  std::vector<uint8_t> buffer;
+  for (const Overlay::Extent& extent : overlay.extents()) {
+    if (extent.buffer >= 0) {
+      const std::vector<uint8_t>& owned = overlay.owned(static_cast<size_t>(extent.buffer));
+      if (!write_all(fd, extent.start, owned.data() + extent.source, static_cast<size_t>(extent.length))) {
+        return output_error("cannot write", path, errno);
+      }
+      continue;
+    }
+    uint64_t done = 0;
+    const Reader& original = overlay.original();
+    if (original.descriptor() >= 0) {
+      copy_in_kernel(original.descriptor(), extent.source, fd, extent.start, extent.length, &done);
+    }
+    if (Error error = copy_through_buffer(original, extent, done, fd, path, &buffer)) {
+      return error;
+    }
+  }
+  return {};
+}
+
+Error fill(const Overlay& overlay, const Temporary& file, const char* path, Error (*verify)(const Reader&)) {
+  if (Error error = write_extents(overlay, file.descriptor(), path)) {
+    return error;
+  }
+  if (::fsync(file.descriptor()) != 0) {
+    return output_error("cannot sync", path, errno);
+  }
+  if (file.size() != overlay.size()) {
+    return make_error(ErrorCode::kOutputError, kNoOffset, "'%s' has %s bytes after writing %s", path, number(file.size()).c_str(),
+                      number(overlay.size()).c_str());
+  }
+  return verify == nullptr ? Error() : verify(file);
+}
+
+bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+// An output that exists must be a regular file, and not the input.
+Error check_output(const Overlay& overlay, const char* path, const char* input_path) {
+  struct stat output {}, input {};
+  if (::stat(path, &output) != 0) {
+    return errno == ENOENT ? Error() : output_error("cannot use", path, errno);
+  }
+  if (!S_ISREG(output.st_mode)) {
+    return make_error(ErrorCode::kOutputError, kNoOffset, "'%s' exists and is not a regular file", path);
+  }
+  const bool named = input_path != nullptr && ::stat(input_path, &input) == 0 && same_file(output, input);
+  const int descriptor = overlay.size() == 0 ? -1 : overlay.original().descriptor();
+  if (named || (descriptor >= 0 && ::fstat(descriptor, &input) == 0 && same_file(output, input))) {
+    return make_error(ErrorCode::kOutputIsInput, kNoOffset, "'%s' is the input", path);
+  }
+  return {};
+}
+
+Error verify_program(const Reader& written) {
+  Program program;
+  if (Error error = Program::open(written, &program)) {
+    return make_error(ErrorCode::kRecheckFailed, error.where.offset, "the written file cannot be opened: %s", error.message.c_str());
+  }
+  Report report;
+  return check(program, &report);
+}
+
+}  // namespace
+
+Error write_overlay(const Overlay& overlay, const char* path, const char* input_path, Error (*verify)(const Reader& written)) {
+  if (path == nullptr || *path == '\0') {
+    return make_error(ErrorCode::kOutputError, kNoOffset, "the output has no name");
+  }
+  if (Error error = check_output(overlay, path, input_path)) {
+    return error;
+  }
+  Temporary file(path);
+  if (file.open_unnamed()) {
+    if (Error error = fill(overlay, file, path, verify)) {
+      return error;
+    }
+    if (!file.publish(path)) {
+      return {};
+    }
+  }
+  // No unnamed files here, or they cannot be named (no /proc, or a policy against links).
+  if (Error error = file.open_named()) {
+    return error;
+  }
+  if (Error error = fill(overlay, file, path, verify)) {
+    return error;
+  }
+  return file.publish(path);
+}
+
+Error write_file(const Overlay& overlay, const char* path, const char* input_path) {
+  return write_overlay(overlay, path, input_path, verify_program);
+}
+
+}  // namespace etvk_guard
