@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element-wise ops in which stock's shaders differ from the ATen operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+if TYPE_CHECKING:
+    from etvk_guard.reference.call import Call
+
+
+def gelu(call: Call) -> torch.Tensor:
+    """`approximate` is ignored by stock: `unary_op.yaml` has the tanh form only."""
+    approximate = "tanh" if call.stock else str(call.args[1] or "none")
+    return torch.nn.functional.gelu(call.real(0), approximate=approximate)
+
+
+def power(call: Call) -> torch.Tensor:
+    """pow; stock's `power_of` (binary_op_defs.glslh) differs for a base that is not positive."""
+    base = call.tensor(0)
+    exponent = call.args[1]
+    if base.dtype == torch.float16:
+        base = base.float()
+    if isinstance(exponent, torch.Tensor) and exponent.dtype == torch.float16:
+        exponent = exponent.float()
+    return _stock_power(base, exponent) if call.stock else torch.pow(base, exponent)
+
+
+def _stock_power(base: torch.Tensor, exponent: torch.Tensor | float) -> torch.Tensor:
+    """0 to any power but 0 is 0, and |x| ** y keeps its sign for a positive odd y only."""
+    y = torch.as_tensor(exponent, dtype=torch.float32)
+    x = base.to(torch.float32)
+    whole = torch.round(y)
+    odd = ((y - whole).abs() < 1e-5) & (torch.fmod(whole, 2) == 1)
+    result = torch.pow(x.abs(), y)
+    result = torch.where((x < 0) & odd, -result, result)
+    return torch.where(x == 0, (y == 0).to(torch.float32), result)
+
+
+OPS: Final = {
+    "aten.gelu.default": gelu,
+    "aten.pow.Tensor_Scalar": power,
+    "aten.pow.Tensor_Tensor": power,
+}
