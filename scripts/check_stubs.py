@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fail when python/etvk_guard/_native.pyi is not what pybind11-stubgen makes of the built extension.
+"""Fail when python/etvk_guard/_native.pyi is not what pybind11-stubgen makes of the extension.
 
 `python scripts/check_stubs.py --write` writes it anew.
 """
@@ -20,7 +20,9 @@ def generate() -> str:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pybind11_stubgen", "etvk_guard._native", "-o", folder]
         subprocess.run([*command, "--exit-code"], check=True, capture_output=True, text=True)
-        return HEADER + (Path(folder) / "etvk_guard/_native.pyi").read_text()
+        text = HEADER + (Path(folder) / "etvk_guard/_native.pyi").read_text()
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(STUB), "-"]
+    return subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
 
 
 def main() -> int:

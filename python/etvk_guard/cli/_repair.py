@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`etvk-guard repair`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from etvk_guard import pte
+from etvk_guard.cli._text import console, count, error_line, finding_lines, print_json, styled
+
+__all__ = ["repair"]
+
+NOTHING: dict[str, Any] = {
+    "output": None,
+    "changed": False,
+    "repaired": [],
+    "remaining": [],
+    "added_activation_bytes": 0,
+}
+
+
+def repair(
+    file: Annotated[str, typer.Argument(metavar="IN", help="The program; it is not touched.")],
+    output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="File to write.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Rewrite what can be rewritten so that a stock delegate runs it.
+
+    Exit code: 0 repaired or already clean, 1 something remains, 2 there was an error.
+    """
+    try:
+        result = pte.repair(file, output)
+    except pte.EtvkGuardError as error:
+        _print_error(file, error, as_json)
+        raise typer.Exit(2) from None
+    if as_json:
+        print_json({"file": file, "error": None, **result.to_json()})
+    else:
+        _print(file, result)
+    raise typer.Exit(0 if result.complete else 1)
+
+
+def _print_error(file: str, error: pte.EtvkGuardError, as_json: bool) -> None:
+    if as_json:
+        print_json({"file": file, "error": error_line(file, error), **NOTHING})
+    else:
+        console(stderr=True).print(styled(("error: ", "bold red"), error_line(file, error)))
+
+
+def _print(file: str, result: pte.RepairResult) -> None:
+    out = console()
+    sites = count(len(result.repaired), "site")
+    done = f"{sites} repaired" if result.changed else "nothing to repair, copied as it is"
+    out.print(styled((file, "bold"), " -> ", (result.path or "", "bold"), ": ", (done, "green")))
+    for finding in result.repaired:
+        for line in finding_lines(finding):
+            out.print(line)
+    if result.changed:
+        added = f"{result.added_activation_bytes:,} bytes"
+        out.print(styled(f"activation memory grows by at most {added}"))
+    if result.remaining:
+        out.print(styled((f"{count(len(result.remaining), 'finding')} remain:", "yellow")))
+    for finding in result.remaining:
+        for line in finding_lines(finding):
+            out.print(line)
