@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// check(): one small graph a case; what is expected is written down from the contract's words.
+#include <functional>
+#include <ostream>
+
+#include <gtest/gtest.h>
+
+#include "builder.h"
+
+namespace etvk_guard::testing {
+namespace {
+
+using Expected = std::vector<std::pair<FindingCode, std::string>>;  // code, argument
+
+struct Case {
+  std::string name;
+  std::function<void(GraphBuilder&)> build;
+  Expected expected;
+  std::string words = "";  // in the first finding's message
+};
+void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+int runtime(GraphBuilder& g, const std::vector<uint32_t>& dims, int8_t dtype = GraphBuilder::kFloat) {
+  const int a = g.input(dims, dtype);
+  const int out = g.tensor(dims, -1, dtype);
+  g.op("aten.sigmoid.default", {a, out});
+  return out;
+}
+
+const Case kCases[] = {
+    {"rms_leaf", [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), g.constant({4}), {1, 7, 4}); }, {}},
+    {"rms_leaf_with_leading_ones", [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), g.constant({1, 1, 4}), {1, 7, 4}); }, {}},
+    {"rms_leaf_half",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}, 4), g.constant({4}, 4), {7, 4}, 4); },
+     {}},
+    {"rms_runtime", [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), runtime(g, {1, 1, 4}), {1, 7, 4}); },
+     {{FindingCode::kNormWeightRuntime, "weight"}}, "float32 [1, 1, 4], made by op 0 (aten.sigmoid.default); x is float32 [1, 7, 4]"},
+    {"rms_input", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.input({4}), {7, 4}); },
+     {{FindingCode::kNormWeightRuntime, "weight"}}, "an input of the graph"},
+    {"rms_scalar", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.symint(3), {7, 4}); },
+     {{FindingCode::kNormWeightRuntime, "weight"}}, "SymInt"},
+    {"rms_none", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.null(), {7, 4}); },
+     {{FindingCode::kNormWeightMissing, "weight"}}, "weight is missing"},
+    {"rms_mutable_input",
+     [](GraphBuilder& g) {
+       const int x = g.input({7, 4});
+       const int w = g.constant({4});
+       g.inputs({static_cast<uint32_t>(x), static_cast<uint32_t>(w)});
+       g.rms_norm(x, w, {7, 4});
+     },
+     {{FindingCode::kPrepackMutable, "weight"}}, "a mutable buffer"},
+    {"rms_mutable_written",
+     [](GraphBuilder& g) {
+       const int x = g.input({7, 4});
+       const int w = g.constant({4});
+       g.rms_norm(x, w, {7, 4});
+       g.op("aten.sigmoid.default", {x, w});
+     },
+     {{FindingCode::kPrepackMutable, "weight"}}, "made by op 1"},
+    {"rms_constant_rows", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({7, 4}), {7, 4}); },
+     {{FindingCode::kNormWeightShape, "weight"}}, "a constant, float32 [7, 4]; x is float32 [7, 4]"},
+    {"rms_constant_one", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({1}), {7, 4}); },
+     {{FindingCode::kNormWeightShape, "weight"}}},
+    {"rms_constant_column", [](GraphBuilder& g) { g.rms_norm(g.input({4, 4}), g.constant({4, 1}), {4, 4}); },
+     {{FindingCode::kNormWeightShape, "weight"}}},
+    {"rms_constant_rank_0", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({}), {7, 4}); },
+     {{FindingCode::kNormWeightShape, "weight"}}},
+    {"rms_broadcast_up", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({2, 1, 4}), {2, 7, 4}); },
+     {{FindingCode::kNormWeightShape, "weight"}, {FindingCode::kNormResultShape, "out"}}},
+    {"rms_runtime_broadcast_up", [](GraphBuilder& g) { g.rms_norm(g.input({1, 4}), runtime(g, {3, 4}), {3, 4}); },
+     {{FindingCode::kNormWeightRuntime, "weight"}, {FindingCode::kNormResultShape, "out"}}},
+    {"rms_leaf_raises_rank", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({1, 1, 4}), {1, 7, 4}); },
+     {{FindingCode::kNormResultShape, "out"}}, "out is float32 [1, 7, 4]"},
+    {"rms_half_x_float_weight", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}, 4), g.constant({4}), {7, 4}); },
+     {{FindingCode::kNormDtype, "weight"}, {FindingCode::kNormDtype, "out"}}, "weight is a constant, float32 [4]; x is float16"},
+    {"layer_leaf", [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.constant({4}), g.constant({4}), {7, 4}); }, {}},
+    {"layer_nothing", [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.null(), g.null(), {7, 4}); },
+     {{FindingCode::kNormWeightMissing, "weight"}, {FindingCode::kNormBiasMissing, "bias"}}},
+    {"layer_runtime",
+     [](GraphBuilder& g) {
+       const int w = runtime(g, {4});
+       const int b = runtime(g, {4});
+       g.layer_norm(g.input({7, 4}), w, b, {7, 4});
+     },
+     {{FindingCode::kNormWeightRuntime, "weight"}, {FindingCode::kNormBiasRuntime, "bias"}}, "made by op 0"},
+    {"layer_bias_shape", [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.constant({4}), g.constant({7, 4}), {7, 4}); },
+     {{FindingCode::kNormBiasShape, "bias"}}},
+    {"weight_made_by_a_list",
+     [](GraphBuilder& g) {
+       const int x = g.input({7, 4});
+       const int w = g.tensor({4});
+       g.op("aten.split_with_sizes_copy.default", {x, g.int_list({1}), g.integer(0), g.value_list({w})});
+       g.rms_norm(x, w, {7, 4});
+     },
+     {{FindingCode::kNormWeightRuntime, "weight"}}, "made by op 0"},
+    {"unknown_op", [](GraphBuilder& g) { g.op("my.own.op", {g.input({4}), g.tensor({4})}); }, {{FindingCode::kUnknownOp, ""}}},
+    {"norm_with_too_few_arguments", [](GraphBuilder& g) { g.op("et_vk.rms_norm.default", {g.input({4}), g.tensor({4})}); },
+     {{FindingCode::kNormWeightMissing, "weight"}}},
+    {"norm_without_arguments", [](GraphBuilder& g) { g.op("et_vk.rms_norm.default", {}); },
+     {{FindingCode::kNormWeightMissing, "weight"}}},
+};
+
+class CheckCase : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CheckCase, FindsWhatTheContractSays) {
+  GraphBuilder graph;
+  GetParam().build(graph);
+  const Buffer file = program_of(graph).build();
+  Opened opened;
+  open_and_check(file, &opened);
+  ASSERT_FALSE(opened.error) << opened.error.message;
+  Expected found;
+  for (const Finding& finding : opened.report.findings) {
+    if (finding.code == FindingCode::kUnknownOp && finding.where.op != "my.own.op") {
+      continue;  // ops around the norm: whether the contract knows them is not the question here
+    }
+    found.emplace_back(finding.code, finding.where.argument);
+    EXPECT_EQ(finding.where.method, "forward");
+    EXPECT_EQ(finding.where.delegate, 0);
+    EXPECT_LT(finding.where.offset, file.size());
+    if (found.size() == 1) {
+      EXPECT_NE(finding.message.find(GetParam().words), std::string::npos) << finding.message;
+    }
+  }
+  EXPECT_EQ(found, GetParam().expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, CheckCase, ::testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+
+// The offset in a finding is that of the op's table: its first field (node_id) can be read there.
+TEST(Check, OffsetIsTheOperatorCall) {
+  GraphBuilder graph;
+  const int x = graph.input({7, 4});
+  const int w = runtime(graph, {4});
+  graph.rms_norm(x, w, {7, 4});
+  const Buffer file = program_of(graph).build();
+  Opened opened;
+  open_and_check(file, &opened);
+  ASSERT_FALSE(opened.error) << opened.error.message;
+  const Finding* norm = nullptr;
+  for (const Finding& finding : opened.report.findings) {
+    norm = finding.code == FindingCode::kNormWeightRuntime ? &finding : norm;
+  }
+  ASSERT_NE(norm, nullptr);
+  EXPECT_EQ(norm->where.op_index, 1);
+  EXPECT_EQ(norm->where.op, "et_vk.rms_norm.default");
+  const auto* op = reinterpret_cast<const vk::OperatorCall*>(file.data() + norm->where.offset);
+  EXPECT_EQ(op->node_id(), 1u);
+  EXPECT_EQ(op->name()->str(), "et_vk.rms_norm.default");
+}
+
+TEST(Check, FixableNormsAreMarked) {
+  GraphBuilder graph;
+  graph.rms_norm(graph.input({7, 4}), runtime(graph, {4}), {7, 4});
+  graph.op("et_vk.rms_norm.default", {0, 1});
+  const Buffer file = program_of(graph).build();
+  Opened opened;
+  open_and_check(file, &opened);
+  ASSERT_FALSE(opened.error);
+  std::vector<bool> fixable;
+  for (const Finding& finding : opened.report.findings) {
+    if (finding.code != FindingCode::kUnknownOp) {
+      fixable.push_back(finding.fixable);
+    }
+  }
+  EXPECT_EQ(fixable, (std::vector<bool>{true, false}));
+}
+
+TEST(Check, GuardedDelegateIsAnnouncedNotBlamed) {
+  GraphBuilder graph;
+  graph.rms_norm(graph.input({7, 4}), runtime(graph, {4}), {7, 4});
+  ProgramSpec spec = program_of(graph);
+  spec.methods[0].delegates[0].specs = {"something", "etvk_guard_runtime"};
+  const Buffer file = spec.build();
+  Opened opened;
+  open_and_check(file, &opened);
+  ASSERT_FALSE(opened.error);
+  int announced = 0;
+  for (const Finding& finding : opened.report.findings) {
+    announced += finding.code == FindingCode::kNeedsGuardedRuntime;
+    EXPECT_NE(finding.code, FindingCode::kNormWeightRuntime);
+  }
+  EXPECT_EQ(announced, 1);
+}
+
+TEST(Check, SummaryNamesEveryDelegate) {
+  GraphBuilder graph;
+  graph.rms_norm(graph.input({1, 4}), graph.constant({4}), {1, 4});
+  ProgramSpec spec = program_of(graph);
+  spec.methods.push_back(spec.methods[0]);  // shares the blob
+  spec.methods[1].name = "decode";
+  DelegateSpec other;
+  other.backend = "XnnpackBackend";
+  other.index = 1;  // anything: blobs of other backends are not read
+  spec.methods[1].delegates.push_back(other);
+  const Buffer file = spec.build();
+  Opened opened;
+  open_and_check(file, &opened);
+  ASSERT_FALSE(opened.error) << opened.error.message;
+  ASSERT_EQ(opened.report.delegates.size(), 3u);
+  EXPECT_EQ(opened.report.delegates[1].method, "decode");
+  EXPECT_EQ(opened.report.delegates[1].graph, opened.report.delegates[0].graph);
+  EXPECT_EQ(opened.report.delegates[1].ops, std::vector<std::string_view>{"et_vk.rms_norm.default"});
+  EXPECT_EQ(opened.report.delegates[2].backend, "XnnpackBackend");
+  EXPECT_EQ(opened.report.delegates[2].graph, nullptr);
+  EXPECT_TRUE(opened.report.clean());
+}
+
+}  // namespace
+}  // namespace etvk_guard::testing
