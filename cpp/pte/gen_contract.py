@@ -74,6 +74,14 @@ struct OpInfo {
   uint8_t release_mask;  // bit i: kReleases[i] registers the op
   uint16_t first_row;    // its rows are kPrepackRows[first_row .. first_row + row_count)
   uint16_t row_count;
+  uint32_t either_mask;  // bit i: argument i may be a constant, though it has no row
+  uint32_t writes_mask;  // bit i: argument i is written in place
+};
+
+// An op that lowering accepts, or that an older release registered, and no release here registers.
+struct MissingOp {
+  const char* name;
+  uint8_t lowered_mask;  // bit i: lowering of kReleases[i] accepts it
 };
 """
 
@@ -97,15 +105,18 @@ constexpr const FindingInfo* find_finding(FindingCode value) {
   return nullptr;
 }
 
-// Null for an op that no known release registers. O(log n).
-constexpr const OpInfo* find_op(std::string_view name) {
+namespace contract_detail {
+
+// Binary search in rows that are sorted by name; null where the name is not among them.
+template <typename Row>
+constexpr const Row* find_named(const Row* rows, uint32_t count, std::string_view name) {
   uint32_t low = 0;
-  uint32_t high = kKnownOpCount;
+  uint32_t high = count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    const int order = std::string_view(kKnownOps[middle].name).compare(name);
+    const int order = std::string_view(rows[middle].name).compare(name);
     if (order == 0) {
-      return &kKnownOps[middle];
+      return &rows[middle];
     }
     if (order < 0) {
       low = middle + 1;
@@ -114,6 +125,18 @@ constexpr const OpInfo* find_op(std::string_view name) {
     }
   }
   return nullptr;
+}
+
+}  // namespace contract_detail
+
+// Null for an op that no known release registers. O(log n).
+constexpr const OpInfo* find_op(std::string_view name) {
+  return contract_detail::find_named(kKnownOps, kKnownOpCount, name);
+}
+
+// Null for an op that is not known to be missing. O(log n).
+constexpr const MissingOp* find_missing_op(std::string_view name) {
+  return contract_detail::find_named(kMissingOps, kMissingOpCount, name);
 }
 
 }  // namespace etvk_guard
@@ -159,6 +182,17 @@ def number(code: str) -> int:
 
 def mask(releases: list[str], present: Any) -> int:
     return sum(1 << i for i, release in enumerate(releases) if release in present)
+
+
+def bits(indices: list[int]) -> str:
+    return f"{sum(1 << i for i in indices)}u"
+
+
+def missing_rows(table: Table) -> list[str]:
+    return [
+        f"{{{quote(op)}, {mask(table['releases'], table['missing'][op]['lowered_by'])}}}"
+        for op in sorted(table["missing"], key=str.encode)
+    ]
 
 
 def enums(table: Table) -> str:
@@ -228,7 +262,10 @@ def op_rows(table: Table) -> tuple[list[str], list[str]]:
         entry = table["ops"][op]
         mine = [prepack_row(table, op, row) for row in entry["prepack"]]
         known = mask(table["releases"], entry["releases"])
-        ops.append(f"{{{quote(op)}, {known}, {len(rows)}, {len(mine)}}}")
+        either, writes = (bits(entry.get(key, [])) for key in ("either", "writes"))
+        ops.append(
+            f"{{{quote(op)}, {known}, {len(rows)}, {len(mine)}, {either}, {writes}}}"
+        )
         rows += mine
     return rows, ops
 
@@ -236,6 +273,7 @@ def op_rows(table: Table) -> tuple[list[str], list[str]]:
 def header(table: Table) -> str:
     errors, findings = info_rows(table)
     rows, ops = op_rows(table)
+    missing = missing_rows(table)
     releases = [quote(release) for release in table["releases"]]
     return "\n".join(
         [
@@ -247,12 +285,14 @@ def header(table: Table) -> str:
             array("FindingInfo", "kFindings", findings),
             "// Sorted by op, then by argument.",
             array("PrepackRow", "kPrepackRows", rows),
-            "// Sorted by name.",
+            "// These two are sorted by name.",
             array("OpInfo", "kKnownOps", ops),
+            array("MissingOp", "kMissingOps", missing),
             f"inline constexpr uint32_t kErrorCount = {len(errors)};",
             f"inline constexpr uint32_t kFindingCount = {len(findings)};",
             f"inline constexpr uint32_t kPrepackRowCount = {len(rows)};",
             f"inline constexpr uint32_t kKnownOpCount = {len(ops)};",
+            f"inline constexpr uint32_t kMissingOpCount = {len(missing)};",
             "",
             LOOKUPS,
         ]
