@@ -165,30 +165,36 @@ def quote(text: str) -> str:
 
 
 def enum(name: str, kind: str, members: list[tuple[str, int]]) -> str:
+    """One enum class."""
     lines = [f"enum class {name} : {kind} {{"]
     lines += [f"  {constant(member)} = {value}," for member, value in members]
     return "\n".join([*lines, "};", ""])
 
 
 def array(kind: str, name: str, rows: list[str]) -> str:
+    """One constexpr array, a row a line."""
     lines = [f"inline constexpr {kind} {name}[] = {{"]
     lines += [f"    {row}," for row in rows]
     return "\n".join([*lines, "};", ""])
 
 
 def number(code: str) -> int:
+    """'EG101' -> 101."""
     return int(code.removeprefix("EG"))
 
 
 def mask(releases: list[str], present: Any) -> int:
+    """The releases that are present, as bits."""
     return sum(1 << i for i, release in enumerate(releases) if release in present)
 
 
 def bits(indices: list[int]) -> str:
+    """Argument indices as a literal with these bits."""
     return f"{sum(1 << i for i in indices)}u"
 
 
 def missing_rows(table: Table) -> list[str]:
+    """The rows of kMissingOps."""
     return [
         f"{{{quote(op)}, {mask(table['releases'], table['missing'][op]['lowered_by'])}}}"
         for op in sorted(table["missing"], key=str.encode)
@@ -196,6 +202,8 @@ def missing_rows(table: Table) -> list[str]:
 
 
 def enums(table: Table) -> str:
+    """Every enum of the header."""
+
     def codes(rows: list[Any]) -> list[tuple[str, int]]:
         return [("none", 0)] + [(row["name"], number(row["code"])) for row in rows]
 
@@ -215,12 +223,15 @@ def enums(table: Table) -> str:
 
 
 def member(kind: str, name: str, allowed: tuple[str, ...]) -> str:
+    """An enumerator; raises ValueError for a name that the enum does not have."""
     if name not in allowed:
         raise ValueError(f"{kind} '{name}' is not one of {', '.join(allowed)}")
     return f"{kind}::{constant(name)}"
 
 
 def info_rows(table: Table) -> tuple[list[str], list[str]]:
+    """The rows of kErrors and of kFindings."""
+
     def texts(row: Any, keys: tuple[str, ...]) -> str:
         return ", ".join(quote(row[key]) for key in keys)
 
@@ -239,6 +250,7 @@ def info_rows(table: Table) -> tuple[list[str], list[str]]:
 
 
 def prepack_row(table: Table, op: str, row: Any) -> str:
+    """One row of kPrepackRows."""
     names = {finding["code"]: finding["name"] for finding in table["findings"]}
     codes = ", ".join(
         f"FindingCode::{constant(names[row['broken'][way]] if way in row['broken'] else 'none')}"
@@ -255,6 +267,7 @@ def prepack_row(table: Table, op: str, row: Any) -> str:
 
 
 def op_rows(table: Table) -> tuple[list[str], list[str]]:
+    """The rows of kPrepackRows and of kKnownOps."""
     rows: list[str] = []
     ops: list[str] = []
     # std::string_view compares bytes as unsigned, and so does sorting encoded names.
@@ -263,14 +276,13 @@ def op_rows(table: Table) -> tuple[list[str], list[str]]:
         mine = [prepack_row(table, op, row) for row in entry["prepack"]]
         known = mask(table["releases"], entry["releases"])
         either, writes = (bits(entry.get(key, [])) for key in ("either", "writes"))
-        ops.append(
-            f"{{{quote(op)}, {known}, {len(rows)}, {len(mine)}, {either}, {writes}}}"
-        )
+        ops.append(f"{{{quote(op)}, {known}, {len(rows)}, {len(mine)}, {either}, {writes}}}")
         rows += mine
     return rows, ops
 
 
 def header(table: Table) -> str:
+    """The whole header."""
     errors, findings = info_rows(table)
     rows, ops = op_rows(table)
     missing = missing_rows(table)
@@ -300,6 +312,7 @@ def header(table: Table) -> str:
 
 
 def main(argv: list[str]) -> int:
+    """Write the header; returns the exit status."""
     if len(argv) != 3:
         print("usage: gen_contract.py TABLE.json OUT.h", file=sys.stderr)
         return 2

@@ -3,8 +3,8 @@
 
 One table, `table.json`, read here, by the C++ core (as a generated header), by the docs
 (`docs/findings.md`) and by the tests. It names every op that a known release of the delegate's
-runtime registers, and for each argument that the op's builder copies to the GPU once, while a method
-loads ("prepacks"), the condition on it, what breaking the condition does on a stock delegate, and
+runtime registers, and for each argument that the op's builder copies to the GPU once, while a
+method loads ("prepacks"), the condition on it, what breaking the condition does on a stock delegate, and
 the rewrite that repairs it. The source of a row is the op's builder in
 `backends/vulkan/runtime/graph/ops/impl` of the releases that the row names.
 
@@ -25,6 +25,7 @@ __all__ = [
     "ErrorInfo",
     "Finding",
     "FindingInfo",
+    "MissingOp",
     "OpInfo",
     "PrepackRow",
     "error",
@@ -32,6 +33,7 @@ __all__ = [
     "finding",
     "findings",
     "known_ops",
+    "missing_ops",
     "op",
     "releases",
     "rows",
@@ -60,13 +62,15 @@ class FindingInfo:
     """A kind of fault in a program that can be read.
 
     `stock` is what a stock delegate does with it: it aborts while the method loads, or gives
-    silently wrong values, or neither.
+    silently wrong values, or neither. `repair` says what a repair puts in its place inside a file;
+    None where there is no repair yet. Whether one site can be repaired is for the planner to say.
     """
 
     code: str
     name: str
     severity: Severity
     stock: Stock
+    repair: str | None
     title: str
     explain: str
     advice: str
@@ -108,13 +112,44 @@ class PrepackRow:
 
 @dataclass(frozen=True)
 class OpInfo:
-    """An op that a known release of the runtime registers, with its rows in order of argument."""
+    """An op that a known release of the runtime registers.
+
+    Attributes:
+        name: as a VkGraph's `OperatorCall` has it.
+        args: what `OperatorCall.args` holds, in order; the last is the result.
+        since: the first release that registers it.
+        releases: which of `releases()` register it.
+        prepack: its rows, in order of argument.
+        either: arguments without a row that may be constants as well as run-time values. All other
+            tensors must be run-time values, where a constant makes stock throw.
+        writes: arguments that the op writes in place.
+        note: what else the builder asks or assumes; often empty.
+    """
 
     name: str
     args: tuple[str, ...]
+    since: str
     releases: tuple[str, ...]
     prepack: tuple[PrepackRow, ...]
+    either: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
     note: str = ""
+
+
+@dataclass(frozen=True)
+class MissingOp:
+    """An op that none of `releases()` registers, so that each of them aborts on it.
+
+    Attributes:
+        name: as a VkGraph's `OperatorCall` has it.
+        since, until: the first and the last older release that registered it; None if none did.
+        lowered_by: the releases whose lowering accepts it all the same.
+    """
+
+    name: str
+    since: str | None
+    until: str | None
+    lowered_by: tuple[str, ...]
 
 
 def releases() -> tuple[str, ...]:
@@ -145,6 +180,11 @@ def finding(code: str) -> FindingInfo:
 def known_ops() -> tuple[str, ...]:
     """The name of every op that some known release registers, sorted."""
     return tuple(_ops())
+
+
+def missing_ops() -> tuple[MissingOp, ...]:
+    """Ops that no known release registers, though lowering or an older release has them, sorted."""
+    return _missing()
 
 
 def op(name: str) -> OpInfo | None:
@@ -187,12 +227,23 @@ def _rows() -> tuple[PrepackRow, ...]:
     return tuple(row for info in _ops().values() for row in info.prepack)
 
 
+@cache
+def _missing() -> tuple[MissingOp, ...]:
+    return tuple(
+        MissingOp(name, row["since"], row["until"], tuple(row["lowered_by"]))
+        for name, row in sorted(_raw()["missing"].items())
+    )
+
+
 def _op(name: str, entry: dict[str, Any]) -> OpInfo:
     return OpInfo(
         name=name,
         args=tuple(entry["args"]),
+        since=entry["since"],
         releases=tuple(entry["releases"]),
         prepack=tuple(_row(name, row) for row in entry["prepack"]),
+        either=tuple(entry.get("either", ())),
+        writes=tuple(entry.get("writes", ())),
         note=entry.get("note", ""),
     )
 
