@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases.h"
+
+namespace etvk_guard::harness {
+namespace {
+
+using kernels::Dtype;
+using kernels::Norm;
+using kernels::Storage;
+
+// Widths around what changes in a kernel: a texel, a chunk of 8, a subgroup, a workgroup, the registers' end.
+constexpr std::int32_t kWidths[] = {1,   2,   3,    4,    5,    7,    8,    12,   31,   32,   33,   64,    100,  127,
+                                    128, 129, 255,  256,  257,  320,  512,  768,  1000, 1023, 1024, 1025,  1536, 2048,
+                                    2560, 3072, 4095, 4096, 4097, 5120, 8190, 8192, 11008, 12288, 16383, 16384};
+constexpr std::int32_t kFewWidths[] = {1, 3, 4, 8, 31, 100, 257, 1024, 4098, 16384};
+
+struct Mix {
+  Storage x;
+  Storage operand;
+};
+constexpr Mix kSame[] = {{Storage::kBuffer, Storage::kBuffer}, {Storage::kTexture3d, Storage::kTexture3d}};
+constexpr Mix kMixed[] = {{Storage::kBuffer, Storage::kTexture3d}, {Storage::kTexture3d, Storage::kBuffer}};
+constexpr Dtype kDtypes[] = {Dtype::kFloat, Dtype::kHalf};
+constexpr Norm kNorms[] = {Norm::kRms, Norm::kLayer};
+
+Sizes row_of(const Sizes& x) { return {x[0], 1, 1, 1}; }
+
+NormCase make(Norm norm, Mix mix, Dtype dtype, const Sizes& x) {
+  NormCase test;
+  test.norm = norm;
+  test.x_storage = mix.x;
+  test.operand_storage = mix.operand;
+  test.dtype = dtype;
+  test.x = x;
+  test.weight = row_of(x);
+  if (norm == Norm::kLayer) {
+    test.shift = row_of(x);
+    test.offset = 3.0f;
+  }
+  return test;
+}
+
+// Every width for the kernels that most graphs use; fewer for the rest.
+void add_widths(std::vector<NormCase>* cases) {
+  for (const Dtype dtype : kDtypes) {
+    for (const Mix& mix : kSame) {
+      for (const std::int32_t width : kWidths) {
+        cases->push_back(make(Norm::kRms, mix, dtype, {width, 3, 1, 1}));
+      }
+      for (const std::int32_t width : kFewWidths) {
+        cases->push_back(make(Norm::kLayer, mix, dtype, {width, 3, 1, 1}));
+        for (const Norm norm : kNorms) {
+          cases->push_back(make(norm, mix, dtype, {width, 2, 1, 1}));
+          cases->back().subgroups = false;
+        }
+      }
+    }
+    for (const Mix& mix : kMixed) {
+      for (const std::int32_t width : {3, 4, 100, 257, 4096}) {
+        for (const Norm norm : kNorms) {
+          for (const bool subgroups : {true, false}) {
+            cases->push_back(make(norm, mix, dtype, {width, 2, 1, 1}));
+            cases->back().subgroups = subgroups;
+          }
+        }
+      }
+    }
+  }
+}
+
+void add_rows(std::vector<NormCase>* cases) {
+  for (const Mix& mix : kSame) {
+    for (const Sizes& x : {Sizes{3, 256, 16, 16}, Sizes{4, 256, 256, 1}, Sizes{16, 2048, 1, 1}, Sizes{64, 7, 5, 3},
+                           Sizes{128, 1, 1, 77}, Sizes{64, 1, 40, 1}, Sizes{256, 33, 1, 2}}) {
+      cases->push_back(make(Norm::kRms, mix, Dtype::kFloat, x));
+      cases->push_back(make(Norm::kLayer, mix, Dtype::kHalf, x));
+    }
+  }
+}
+
+// Weights and shifts of every kind that broadcasts, in every storage.
+void add_operands(std::vector<NormCase>* cases) {
+  struct Pair {
+    std::optional<Sizes> weight;
+    std::optional<Sizes> shift;
+  };
+  for (const std::int32_t w : {20, 33}) {
+    const Sizes x{w, 5, 3, 2};
+    const Sizes row{w, 1, 1, 1};
+    const Pair pairs[] = {{row, row},
+                          {row, std::nullopt},
+                          {std::nullopt, row},
+                          {std::nullopt, std::nullopt},
+                          {x, x},
+                          {Sizes{w, 1, 1, 2}, Sizes{w, 1, 1, 2}},
+                          {Sizes{w, 1, 3, 2}, x},
+                          {Sizes{w, 5, 1, 1}, Sizes{w, 1, 3, 1}},
+                          {Sizes{w, 5, 3, 1}, Sizes{w, 1, 1, 2}},
+                          {x, row}};
+    for (const Mix& mix : {kSame[0], kSame[1], kMixed[0], kMixed[1]}) {
+      for (const Pair& pair : pairs) {
+        if (!pair.weight && !pair.shift && mix.x != mix.operand) {
+          continue;
+        }
+        for (const Norm norm : kNorms) {
+          NormCase test = make(norm, mix, w == 20 ? Dtype::kFloat : Dtype::kHalf, x);
+          test.weight = pair.weight;
+          test.shift = pair.shift;
+          cases->push_back(test);
+        }
+      }
+    }
+  }
+}
+
+// Values that lose range or precision where arithmetic is not float32, or not centred.
+void add_values(std::vector<NormCase>* cases) {
+  for (const Mix& mix : kSame) {
+    for (const Dtype dtype : kDtypes) {
+      NormCase large = make(Norm::kRms, mix, dtype, {2048, 4, 1, 1});
+      large.magnitude = dtype == Dtype::kHalf ? 5000.0f : 1e15f;
+      cases->push_back(large);
+      NormCase small = make(Norm::kRms, mix, dtype, {640, 4, 1, 1});
+      small.magnitude = 1e-3f;
+      cases->push_back(small);
+      NormCase far = make(Norm::kLayer, mix, dtype, {2048, 4, 1, 1});
+      far.offset = 1000.0f;
+      far.magnitude = dtype == Dtype::kHalf ? 50.0f : 1.0f;
+      cases->push_back(far);
+    }
+  }
+}
+
+// Ways of dispatching that choose() may not take on this device, but may on another.
+void add_forced(std::vector<NormCase>* cases, std::uint32_t subgroup_size) {
+  for (const Norm norm : kNorms) {
+    for (const Mix& mix : kSame) {
+      for (const bool subgroups : {true, false}) {
+        NormCase test = make(norm, mix, Dtype::kFloat, {1001, 9, 2, 1});
+        test.subgroups = subgroups;
+        test.chunks = 1;
+        test.threads = 64;
+        test.units = 1;
+        test.early = 0;
+        cases->push_back(test);  // the row does not fit the registers
+        test.chunks = 4;
+        test.threads = subgroup_size;
+        test.units = 4;
+        test.early = 1;
+        cases->push_back(test);  // several rows a workgroup
+        if (mix.x == Storage::kTexture3d) {
+          test.rows = 2;
+          cases->push_back(test);
+          test.rows = 4;
+          test.units = 1;
+          test.threads = 128;
+          cases->push_back(test);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<NormCase> all_cases(std::uint32_t subgroup_size) {
+  std::vector<NormCase> cases;
+  add_widths(&cases);
+  add_rows(&cases);
+  add_operands(&cases);
+  add_values(&cases);
+  add_forced(&cases, subgroup_size);
+  return cases;
+}
+
+}  // namespace etvk_guard::harness

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# etvk_guard_executorch: an interface target with the headers, definitions and libraries of the ExecuTorch that was brought.
+add_library(etvk_guard_executorch INTERFACE)
+
+if(ETVK_GUARD_EXECUTORCH_SOURCE)
+  get_filename_component(above "${ETVK_GUARD_EXECUTORCH_SOURCE}/.." ABSOLUTE)
+  set(third_party "${ETVK_GUARD_EXECUTORCH_SOURCE}/backends/vulkan/third-party")
+  list(APPEND ETVK_GUARD_EXECUTORCH_INCLUDE "${above}" "${ETVK_GUARD_EXECUTORCH_SOURCE}/runtime/core/portable_type/c10"
+    "${third_party}/Vulkan-Headers/include" "${third_party}/volk" "${third_party}/VulkanMemoryAllocator/include")
+endif()
+
+if(NOT ETVK_GUARD_BACKEND)
+  find_package(executorch REQUIRED COMPONENTS vulkan_backend)
+  if(NOT TARGET vulkan_backend)
+    message(FATAL_ERROR "This ExecuTorch has no vulkan_backend (EXECUTORCH_BUILD_VULKAN=ON builds it): give ETVK_GUARD_BACKEND")
+  endif()
+  get_target_property(ETVK_GUARD_BACKEND vulkan_backend IMPORTED_LOCATION_RELEASE)
+  if(NOT ETVK_GUARD_BACKEND)
+    get_target_property(ETVK_GUARD_BACKEND vulkan_backend LOCATION)
+  endif()
+  target_link_libraries(etvk_guard_executorch INTERFACE $<TARGET_PROPERTY:vulkan_backend,INTERFACE_LINK_LIBRARIES>)
+endif()
+if(NOT EXISTS "${ETVK_GUARD_BACKEND}")
+  message(FATAL_ERROR "ETVK_GUARD_BACKEND: ${ETVK_GUARD_BACKEND} does not exist")
+endif()
+
+# The wheel's headers include vendored c10 headers: its folder is added where there is one.
+foreach(folder IN LISTS ETVK_GUARD_EXECUTORCH_INCLUDE)
+  if(NOT IS_DIRECTORY "${folder}")
+    message(FATAL_ERROR "ETVK_GUARD_EXECUTORCH_INCLUDE: ${folder} is no folder")
+  endif()
+  if(EXISTS "${folder}/executorch/runtime/core/portable_type/c10")
+    list(APPEND ETVK_GUARD_EXECUTORCH_INCLUDE "${folder}/executorch/runtime/core/portable_type/c10")
+  endif()
+  if(NOT ETVK_GUARD_EXECUTORCH_VERSION AND EXISTS "${folder}/../version.py")
+    file(STRINGS "${folder}/../version.py" line REGEX "^__version__")
+    string(REGEX REPLACE ".*[\"']([^\"']+)[\"'].*" "\\1" ETVK_GUARD_EXECUTORCH_VERSION "${line}")
+  endif()
+endforeach()
+if(NOT ETVK_GUARD_EXECUTORCH_VERSION)
+  set(ETVK_GUARD_EXECUTORCH_VERSION "unknown")
+endif()
+target_include_directories(etvk_guard_executorch SYSTEM INTERFACE ${ETVK_GUARD_EXECUTORCH_INCLUDE})
+target_compile_definitions(etvk_guard_executorch INTERFACE USE_VULKAN_WRAPPER USE_VULKAN_VOLK C10_USING_CUSTOM_GENERATED_MACROS ET_MIN_LOG_LEVEL=Info)
+
+# That macro adds members to the delegate's classes: what the delegate was built with decides.
+file(STRINGS "${ETVK_GUARD_BACKEND}" tracer REGEX "get_current_operator_count" LIMIT_COUNT 1)
+if(tracer)
+  target_compile_definitions(etvk_guard_executorch INTERFACE ET_EVENT_TRACER_ENABLED)
+endif()
+
+get_filename_component(kind "${ETVK_GUARD_BACKEND}" LAST_EXT)
+if(kind STREQUAL ".a")
+  target_link_libraries(etvk_guard_executorch INTERFACE
+    "$<LINK_LIBRARY:WHOLE_ARCHIVE,${ETVK_GUARD_BACKEND}>")
+else()
+  get_filename_component(backend_folder "${ETVK_GUARD_BACKEND}" DIRECTORY)
+  target_link_libraries(etvk_guard_executorch INTERFACE "${ETVK_GUARD_BACKEND}")
+endif()
+target_link_libraries(etvk_guard_executorch INTERFACE ${ETVK_GUARD_EXECUTORCH_LIBRARIES})
+message(STATUS "etvk_guard_vulkan: ExecuTorch ${ETVK_GUARD_EXECUTORCH_VERSION}, delegate ${ETVK_GUARD_BACKEND}")

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe.h"
+
+#include <algorithm>
+
+namespace etvk_guard::vulkan {
+namespace {
+
+using kernels::OperandMode;
+
+kernels::Storage kernel_storage(Storage storage) {
+  return storage == Storage::kBuffer ? kernels::Storage::kBuffer : kernels::Storage::kTexture3d;
+}
+
+OperandMode mode_of(const OperandSteps& steps, const TensorDesc& operand, const std::int32_t x[4]) {
+  if (!steps.used) {
+    return OperandMode::kNone;
+  }
+  std::int32_t sizes[4];
+  set_whcn(operand.dims, sizes);
+  OperandMode mode = OperandMode::kFull;
+  // The planner has placed the operand's rows already: here only the kernel's name for it is looked up.
+  return kernels::operand_mode(x, sizes, &mode) ? mode : OperandMode::kFull;
+}
+
+// Both operands of a kernel share one storage: that of the first one that is there already, else x's.
+void share_storage(const NormSite& site, OperandSteps* multiply, OperandSteps* add) {
+  const Storage own = site.x.storage == Storage::kBuffer ? Storage::kBuffer : Storage::kTexture3D;
+  const OperandSteps* first = multiply->used && !multiply->prepack ? multiply : add->used && !add->prepack ? add : nullptr;
+  const Storage shared = first == nullptr ? own : first->storage;
+  for (OperandSteps* steps : {multiply, add}) {
+    if (steps->used && steps->storage != shared) {
+      steps->storage = shared;
+      steps->relayout = steps->relayout || !steps->prepack;
+    }
+  }
+}
+
+kernels::NormProblem problem_of(const NormSite& site, const OperandSteps& multiply, const OperandSteps& add) {
+  kernels::NormProblem problem;
+  problem.norm = site.kind == NormKind::kRms ? kernels::Norm::kRms : kernels::Norm::kLayer;
+  problem.x_storage = kernel_storage(site.x.storage);
+  problem.operand_storage =
+      multiply.used ? kernel_storage(multiply.storage) : add.used ? kernel_storage(add.storage) : problem.x_storage;
+  problem.dtype = site.x.dtype == DType::kFloat16 ? kernels::Dtype::kHalf : kernels::Dtype::kFloat;
+  set_whcn(site.x.dims, problem.x_sizes);
+  problem.weight = mode_of(multiply, site.weight, problem.x_sizes);
+  problem.shift = mode_of(add, site.bias, problem.x_sizes);
+  return problem;
+}
+
+bool choose_kernel(Recipe* recipe, const kernels::DeviceLimits* device) {
+  recipe->our_norm = device != nullptr && kernels::choose(recipe->problem, *device, &recipe->kernel) == kernels::PlanStatus::kOk;
+  return recipe->our_norm;
+}
+
+bool is_fused(Form form) { return form == Form::kFusedRow || form == Form::kFusedBatch || form == Form::kFusedFull; }
+
+Path path_of(Form form) {
+  switch (form) {
+    case Form::kStock: return Path::kStock;
+    case Form::kUnit: return Path::kUnit;
+    case Form::kUnitThenOps: return Path::kUnitThenOps;
+    case Form::kFusedRow: return Path::kFusedRow;
+    case Form::kFusedBatch: return Path::kFusedBatch;
+    case Form::kFusedFull: return Path::kFusedFull;
+    case Form::kRefused: return Path::kRefused;
+  }
+  return Path::kRefused;
+}
+
+// The norm of a kUnit or kUnitThenOps plan: ours where it takes x, without operands.
+void choose_bare_norm(const NormSite& site, const kernels::DeviceLimits* device, Recipe* recipe) {
+  const bool keeps_operands = !recipe->plan.unit_weight || (site.kind == NormKind::kLayer && !recipe->plan.zero_bias);
+  const bool readable = site.x.layout == Layout::kWidthPacked && site.x.dims.size() <= 4;
+  if (readable && !keeps_operands) {
+    recipe->problem = problem_of(site, {}, {});
+    choose_kernel(recipe, device);
+  }
+}
+
+const char* dtype_name(DType dtype) {
+  switch (dtype) {
+    case DType::kBool: return "bool";
+    case DType::kUInt8: return "uint8";
+    case DType::kInt8: return "int8";
+    case DType::kInt32: return "int32";
+    case DType::kInt64: return "int64";
+    case DType::kFloat16: return "float16";
+    case DType::kFloat32: return "float32";
+    case DType::kFloat64: return "float64";
+    case DType::kUnset: break;
+  }
+  return "an unsupported dtype";
+}
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::kNone: return "none";
+    case Kind::kConstant: return "constant";
+    case Kind::kRuntime: return "computed";
+    case Kind::kMutable: return "a mutable buffer";
+    case Kind::kScalar: return "a number";
+  }
+  return "unknown";
+}
+
+std::string representation(const TensorDesc& desc) {
+  static constexpr const char* kLayouts[] = {"width-packed", "height-packed", "channels-packed"};
+  const auto layout = static_cast<size_t>(desc.layout);
+  const char* storage = desc.storage == Storage::kBuffer ? "buffer" : desc.storage == Storage::kTexture3D ? "texture" : "2-D texture";
+  return std::string(storage) + " " + (layout < 3 ? kLayouts[layout] : "in another layout");
+}
+
+std::string refusal(const NormSite& site, const NormPlan& plan) {
+  const bool layer = site.kind == NormKind::kLayer;
+  std::string text = layer ? "aten.native_layer_norm.default: " : "et_vk.rms_norm.default: ";
+  text += etvk_guard::describe(site, plan) + "; x " + describe(site.x) + "; weight " + describe(site.weight);
+  if (layer) {
+    text += "; bias " + describe(site.bias);
+  }
+  return text + "; out " + describe(site.out);
+}
+
+}  // namespace
+
+const char* name(Path path) {
+  static constexpr const char* kNames[kPathCount] = {"stock",      "fused_row", "fused_batch",  "fused_full",
+                                                     "unit",       "unit_then_ops", "refused"};
+  return kNames[static_cast<size_t>(path)];
+}
+
+void set_whcn(const std::vector<int64_t>& dims, std::int32_t whcn[4]) {
+  for (size_t i = 0; i < 4; ++i) {
+    whcn[i] = i < dims.size() ? static_cast<std::int32_t>(dims[dims.size() - 1 - i]) : 1;
+  }
+}
+
+bool still_fits(OperandMode mode, const std::int32_t x[4], const std::int32_t* operand) {
+  OperandMode now = OperandMode::kNone;
+  if (mode == OperandMode::kNone) {
+    return operand == nullptr;
+  }
+  if (operand == nullptr || !kernels::operand_mode(x, operand, &now)) {
+    return false;
+  }
+  // A general kernel does the special cases too; rows that are all of size 1 are one row and full at once.
+  const bool one_row = operand[1] == 1 && operand[2] == 1 && operand[3] == 1;
+  const bool full = std::equal(operand + 1, operand + 4, x + 1);
+  return mode == OperandMode::kBroadcast || (mode == OperandMode::kOneRow ? one_row : full);
+}
+
+std::string describe(const TensorDesc& desc) {
+  if (desc.kind == Kind::kNone || desc.kind == Kind::kScalar) {
+    return kind_name(desc.kind);
+  }
+  std::string text = std::string(dtype_name(desc.dtype)) + " [";
+  for (size_t i = 0; i < desc.dims.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(desc.dims[i]);
+  }
+  text += "] ";
+  return desc.kind == Kind::kRuntime ? text + representation(desc) : text + kind_name(desc.kind);
+}
+
+Recipe make_recipe(const NormSite& site, const kernels::DeviceLimits* device) {
+  Recipe recipe;
+  recipe.plan = plan_norm(site, Target::kBuilder);
+  if (is_fused(recipe.plan.form)) {
+    share_storage(site, &recipe.plan.multiply, &recipe.plan.add);
+    recipe.problem = problem_of(site, recipe.plan.multiply, recipe.plan.add);
+    if (!choose_kernel(&recipe, device)) {
+      recipe.plan = plan_norm(site, Target::kFile);  // what can be done with the delegate's own ops
+    }
+  }
+  recipe.path = path_of(recipe.plan.form);
+  if (recipe.path == Path::kUnit || recipe.path == Path::kUnitThenOps) {
+    choose_bare_norm(site, device, &recipe);
+  } else if (recipe.path == Path::kRefused) {
+    recipe.message = refusal(site, recipe.plan);
+  }
+  return recipe;
+}
+
+}  // namespace etvk_guard::vulkan

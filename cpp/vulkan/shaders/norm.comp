@@ -1,0 +1,229 @@
+#version 450 core
+// SPDX-License-Identifier: Apache-2.0
+//
+// RMS norm and layer norm of the rows of x, times a weight, plus a shift:
+//   rms:    out = x * rsqrt(mean(x^2) + eps) * weight + shift
+//   layer:  out = (x - mean(x)) * rsqrt(var(x) + eps) * weight + shift, and mean and rsqrt(...) of each row
+// Arithmetic is float32 whatever the dtype. x is read once, except for what is beyond CHUNKS chunks a thread.
+// What the host must bind and push is in kernels/norm_kernels.h, which is the manual of this file.
+//
+// Built once for each combination of
+//   LAYER_NORM  layer norm, else RMS norm
+//   X_TEXTURE   x, out, mean and rstd are width-packed 3-D textures, else contiguous buffers
+//   W_TEXTURE   weight and shift are width-packed 3-D textures, else contiguous buffers
+//   HALF        elements are float16, else float32
+//   SCALAR      buffers are read element by element (D not a multiple of 4), else four at a time
+//   WIDE        half buffers are read eight at a time (D a multiple of 8)
+//   SUBGROUP    sums use subgroup arithmetic, else shared memory alone
+
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_GOOGLE_include_directive : require
+#ifdef HALF
+#if defined(SCALAR) || (defined(LAYER_NORM) && !defined(X_TEXTURE))
+#extension GL_EXT_shader_16bit_storage : require
+#endif
+#endif
+#ifdef SUBGROUP
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#endif
+
+layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
+
+layout(constant_id = 3) const uint CHUNKS = 4u;      // chunks a thread keeps in registers
+layout(constant_id = 4) const uint WEIGHT_MODE = 0u; // OPERAND_*
+layout(constant_id = 5) const uint SHIFT_MODE = 3u;  // OPERAND_*
+#ifdef X_TEXTURE
+layout(constant_id = 6) const uint ROWS = 1u;        // rows that a unit works on at once: 1, 2 or 4
+#else
+const uint ROWS = 1u;
+#endif
+layout(constant_id = 7) const uint EARLY = 0u;       // 1: load weight and shift before the sum is known
+
+const uint OPERAND_ONE_ROW = 0u;   // one row for all rows of x
+const uint OPERAND_BROADCAST = 1u; // leading or trailing dimensions of size 1
+const uint OPERAND_FULL = 2u;      // a row for each row of x
+const uint OPERAND_NONE = 3u;      // not there: weight 1, shift 0
+
+const uint LANES = gl_WorkGroupSize.x / ROWS; // threads that share a row
+
+#include "tensor_io.glslh"
+#include "reduce.glslh"
+
+// Row of a weight or shift that belongs to a row of x. Its sizes, other than width, are 1 or those of x, and the ones
+// that are not 1 are neighbours: rows repeat `inner` times within, and the whole repeats without.
+OperandRow operand_row(const uint mode, const ivec4 sizes, const Place p) {
+  OperandRow r;
+  r.row = 0u;
+  r.yz = ivec2(0);
+  if (mode == OPERAND_FULL) {
+    r.row = p.row;
+    r.yz = p.yz;
+  } else if (mode == OPERAND_BROADCAST) {
+    int inner = 1;
+    if (sizes.y == 1) {
+      inner = x_sizes.y;
+      if (sizes.z == 1) {
+        inner *= x_sizes.z;
+        if (sizes.w == 1) {
+          inner *= x_sizes.w;
+        }
+      }
+    }
+    const uint operand_rows = uint(sizes.y * sizes.z * sizes.w);
+    r.row = (p.row / uint(inner)) % operand_rows;
+#ifdef W_TEXTURE
+    r.yz = ivec2(int(r.row) % sizes.y, int(r.row) / sizes.y);
+#endif
+  }
+  return r;
+}
+
+// The place of this thread; false if its row does not exist.
+bool find_place(out Place p, out uint sub) {
+  const uint thread = thread_in_unit();
+  sub = ROWS == 1u ? 0u : thread % ROWS;
+  p.lane = ROWS == 1u ? thread : thread / ROWS;
+  p.width = uint(x_sizes.x);
+  p.chunks = (p.width + ELEMS - 1u) / ELEMS;
+  const uint workgroup = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  const uint unit = workgroup * gl_WorkGroupSize.y + unit_in_workgroup();
+  const uint height = uint(x_sizes.y);
+  const uint depth = uint(x_sizes.z * x_sizes.w);
+#ifdef X_TEXTURE
+  const uint bands = (height + ROWS - 1u) / ROWS;
+  const uint z = unit / bands;
+  const uint y = (unit - z * bands) * ROWS + sub;
+  p.yz = ivec2(int(min(y, height - 1u)), int(min(z, depth - 1u)));
+  p.row = uint(p.yz.y) * height + uint(p.yz.x);
+  return y < height && z < depth;
+#else
+  p.row = min(unit, height * depth - 1u);
+#ifdef W_TEXTURE
+  p.yz = ivec2(int(p.row % height), int(p.row / height));
+#else
+  p.yz = ivec2(0);
+#endif
+  return unit < height * depth;
+#endif
+}
+
+void load_operands(const Place p, const OperandRow wr, const OperandRow sr, const uint k,
+                   out vec4 w[VECS], out vec4 s[VECS]) {
+  [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+    w[part] = vec4(1.0);
+    s[part] = vec4(0.0);
+  }
+  if (WEIGHT_MODE != OPERAND_NONE) {
+    load_weight(p, wr, k, w);
+  }
+  if (SHIFT_MODE != OPERAND_NONE) {
+    load_shift(p, sr, k, s);
+  }
+}
+
+void finish(const Place p, const uint k, const float mean, const float rstd, const vec4 x[VECS],
+            const vec4 w[VECS], const vec4 s[VECS]) {
+  vec4 y[VECS];
+  [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+    y[part] = (x[part] - mean) * rstd * w[part] + s[part];
+  }
+  store_out(p, k, y);
+}
+
+void main() {
+  Place p;
+  uint sub;
+  const bool exists = find_place(p, sub);
+  const uint steps = (p.chunks + LANES - 1u) / LANES;
+  const OperandRow wr = operand_row(WEIGHT_MODE, weight_sizes, p);
+  const OperandRow sr = operand_row(SHIFT_MODE, shift_sizes, p);
+
+  vec4 kept[CHUNKS * VECS];
+  vec4 kept_weight[CHUNKS * VECS];
+  vec4 kept_shift[CHUNKS * VECS];
+  vec4 x[VECS];
+  vec4 w[VECS];
+  vec4 s[VECS];
+
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    load_x(p, k, x);
+    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+      kept[k * VECS + part] = x[part];
+    }
+  }
+  if (EARLY != 0u) {
+    [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+      load_operands(p, wr, sr, k, w, s);
+      [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+        kept_weight[k * VECS + part] = w[part];
+        kept_shift[k * VECS + part] = s[part];
+      }
+    }
+  }
+
+  float sum = 0.0;
+  float mean = 0.0;
+  const float inverse_width = 1.0 / float(p.width);
+#ifdef LAYER_NORM
+  [[unroll]] for (uint i = 0u; i < CHUNKS * VECS; ++i) {
+    sum += dot(kept[i], vec4(1.0));
+  }
+  for (uint k = CHUNKS; k < steps; ++k) {
+    load_x(p, k, x);
+    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+      sum += dot(x[part], vec4(1.0));
+    }
+  }
+  mean = unit_sum(sum, sub, 1u) * inverse_width;
+  sum = 0.0;
+#endif
+
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+      vec4 d = kept[k * VECS + part];
+#ifdef LAYER_NORM
+      d = (d - mean) * mask4(p, k, part);
+#endif
+      sum += dot(d, d);
+    }
+  }
+  for (uint k = CHUNKS; k < steps; ++k) {
+    load_x(p, k, x);
+    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+      vec4 d = x[part];
+#ifdef LAYER_NORM
+      d = (d - mean) * mask4(p, k, part);
+#endif
+      sum += dot(d, d);
+    }
+  }
+  const float rstd = inversesqrt(unit_sum(sum, sub, 0u) * inverse_width + epsilon);
+
+  if (!exists) {
+    return;
+  }
+#ifdef LAYER_NORM
+  if (p.lane == 0u) {
+    store_stats(p, mean, rstd);
+  }
+#endif
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+      x[part] = kept[k * VECS + part];
+      if (EARLY != 0u) {
+        w[part] = kept_weight[k * VECS + part];
+        s[part] = kept_shift[k * VECS + part];
+      }
+    }
+    if (EARLY == 0u) {
+      load_operands(p, wr, sr, k, w, s);
+    }
+    finish(p, k, mean, rstd, x, w, s);
+  }
+  for (uint k = CHUNKS; k < steps; ++k) {
+    load_x(p, k, x);
+    load_operands(p, wr, sr, k, w, s);
+    finish(p, k, mean, rstd, x, w, s);
+  }
+}
