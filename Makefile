@@ -38,7 +38,7 @@ lint: install
 	$(BIN)/python -m etvk_guard.contract.docs --check
 
 test-cpp: setup
-	cmake -S . -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DETVK_GUARD_TESTS=ON -DETVK_GUARD_SANITIZE=ON
+	cmake -S . -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Debug -DETVK_GUARD_TESTS=ON -DETVK_GUARD_SANITIZE=ON
 	cmake --build build/cpp -j $(JOBS)
 	ctest --test-dir build/cpp --output-on-failure -j $(JOBS)
 
