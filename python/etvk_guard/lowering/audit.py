@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract, asked of every op: before the partition is made, and of the graph that comes out.
+
+The first audit keeps an op that would break the contract out of the delegate. The second reads the
+finished VkGraph, in which every fusion of the installed release has happened, and lets nothing pass
+that a stock runtime would abort on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from torch.fx import Node
+
+from etvk_guard import contract
+from etvk_guard.lowering._compat import LoweringError
+from etvk_guard.lowering.constants import Constants
+from etvk_guard.lowering.graph import dims, dtype_of, op_name, shape_of
+
+__all__ = ["Breach", "audit_graph", "audit_node"]
+
+
+@dataclass(frozen=True)
+class Breach:
+    """An argument that breaks the contract.
+
+    Attributes:
+        row: the row of the contract.
+        reason: what the argument is, in words.
+        evaluable: the argument is computed from constants, so that evaluating it helps.
+    """
+
+    row: contract.PrepackRow
+    reason: str
+    evaluable: bool = False
+
+
+def audit_node(node: Node, constants: Constants) -> list[Breach]:
+    """The breaches of one call of an edge-dialect graph, were it delegated as it is."""
+    found = []
+    for row in contract.rows(op_name(node)):
+        breach = _breach(row, _argument(node, row.arg), node, constants)
+        if breach is not None:
+            found.append(breach)
+    return found
+
+
+def _argument(node: Node, index: int) -> Any:
+    """An argument by its place in the op's schema."""
+    if index < len(node.args):
+        return node.args[index]
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or index >= len(schema.arguments):
+        return None
+    argument = schema.arguments[index]
+    return node.kwargs.get(argument.name, argument.default_value)
+
+
+def _breach(
+    row: contract.PrepackRow, value: Any, node: Node, constants: Constants
+) -> Breach | None:
+    if value is None:
+        return None if row.none_ok else Breach(row, f"{row.name} is missing")
+    if not isinstance(value, Node):
+        return None
+    if not constants.leaf(value):
+        if constants.known(value):
+            reason = f"{row.name} `{value.name}` {dims(value)} is computed from constants"
+            return Breach(row, reason, evaluable=True)
+        culprit = constants.culprit(value)
+        return Breach(
+            row, f"{row.name} `{value.name}` {dims(value)} is a run-time value: {culprit}"
+        )
+    if row.condition == "row-constant" and not _is_row(value, node):
+        return Breach(row, f"{row.name} `{constants.target(value)}` {dims(value)} is not one row")
+    return None
+
+
+def _is_row(value: Node, node: Node) -> bool:
+    shape, x = shape_of(value), shape_of(node.args[0])
+    if not shape or not x or dtype_of(value) is None:
+        return False
+    return shape[-1] == x[-1] and all(size == 1 for size in shape[:-1])
+
+
+def audit_graph(graph: Any, guarded_runtime: bool) -> None:
+    """Raise LoweringError for the first op of a finished VkGraph that a runtime would abort on.
+
+    Args:
+        graph: the `VkGraph` that preprocessing made.
+        guarded_runtime: the program is marked as needing this project's op builders, which take a
+            run-time weight of a norm.
+    """
+    for call, row, reason in _graph_breaches(graph):
+        if guarded_runtime and call.name == "et_vk.rms_norm.default":
+            continue
+        raise LoweringError(
+            f"{call.name} would abort while the method loads: argument {row.arg} ({row.name}) is "
+            f"{reason}. Keep the op out of the delegate with operator_blocklist, and please report "
+            "it: this is a defect of etvk-guard"
+        )
+
+
+def _graph_breaches(graph: Any) -> Iterator[tuple[Any, contract.PrepackRow, str]]:
+    values = graph.values
+    inputs = set(graph.input_ids)
+    for call in graph.chain:
+        for row in contract.rows(call.name):
+            if row.arg >= len(call.args) - 1:
+                continue
+            reason = _value_breach(row, call.args[row.arg], values, inputs, call.args[0])
+            if reason:
+                yield call, row, reason
+
+
+def _value_breach(
+    row: contract.PrepackRow, index: int, values: Any, inputs: Iterable[int], first: int
+) -> str:
+    value = values[index].value
+    if type(value).__name__ == "Null":
+        return "" if row.none_ok else "missing"
+    if type(value).__name__ != "VkTensor":
+        return ""
+    if value.constant_id < 0 or index in inputs:
+        return f"a run-time value {list(value.dims)}"
+    x = values[first].value
+    if row.condition == "row-constant" and type(x).__name__ == "VkTensor":
+        size = x.dims[-1]
+        if prod(value.dims) != size or value.dims[-1] != size:
+            return f"a constant {list(value.dims)}, not one row of {size}"
+    return ""

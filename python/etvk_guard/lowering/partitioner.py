@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A drop-in for stock's `VulkanPartitioner`, whose programs every stock delegate runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.export import ExportedProgram
+
+from etvk_guard.lowering import _compat, hook
+from etvk_guard.lowering.plan import TAG_KEY, Plan, Support
+from etvk_guard.lowering.preprocess import preprocess
+from etvk_guard.lowering.report import LoweringReport
+from etvk_guard.lowering.site import Decision, Runtime
+from etvk_guard.lowering.stamps import MARK, SITE_KEY
+
+__all__ = ["GuardedVulkanPartitioner", "guarded_partition"]
+
+_MAX_ROUNDS = 8
+
+
+class GuardedVulkanPartitioner(_compat.VulkanPartitioner):  # type: ignore[misc]
+    """Partitions for ET-VK like `VulkanPartitioner`, and keeps the prepack contract.
+
+    Takes the arguments of `VulkanPartitioner`, and works wherever it does: in
+    `to_edge(...).to_backend`, in `to_edge_transform_and_lower`, and in a list of partitioners. What
+    it lowers has the backend id "VulkanBackend".
+
+    Args:
+        runtime: "stock" for a program that any ET-VK runs; "guarded" keeps run-time multipliers
+            folded, in one dispatch, which only a runtime with this project's op builders runs.
+
+    Attributes:
+        report: every decision, of all programs lowered with this partitioner.
+    """
+
+    def __init__(self, *args: Any, runtime: Runtime = "stock", **kwargs: Any) -> None:
+        """See the class."""
+        if runtime not in ("stock", "guarded"):
+            raise ValueError(f'runtime is "stock" or "guarded", not {runtime!r}')
+        super().__init__(*args, **kwargs)
+        self.runtime: Runtime = runtime
+        self.report = LoweringReport()
+
+    def partition(self, exported_program: ExportedProgram) -> _compat.PartitionResult:
+        """Tag the nodes that go to ET-VK."""
+        return guarded_partition(self, exported_program, self.runtime, self.report)
+
+
+def guarded_partition(
+    partitioner: Any, program: ExportedProgram, runtime: Runtime, report: LoweringReport
+) -> _compat.PartitionResult:
+    """Partition `program` as `partitioner`, a stock one, would, and under guard.
+
+    Raises:
+        LoweringError: the installed release cannot be guarded.
+    """
+    plan = Plan(program, runtime)
+
+    def support(*args: Any, **kwargs: Any) -> Support:
+        return Support(_compat.VulkanSupportedOperators(*args, **kwargs), plan)
+
+    partition = _compat.rebind(
+        _compat.VulkanPartitioner.partition,
+        {"VulkanSupportedOperators": support, "vk_patterns": _compat.patterns_without_norms()},
+    )
+    for _ in range(_MAX_ROUNDS):
+        result = partition(partitioner, program)
+        if plan.settle():
+            break
+        _clear(program)
+    else:
+        raise _compat.LoweringError("no partition keeps every norm in one piece")
+    _stamp(plan, result, report, runtime)
+    return result
+
+
+def _clear(program: ExportedProgram) -> None:
+    for node in program.graph_module.graph.nodes:
+        node.meta.pop(TAG_KEY, None)
+
+
+def _stamp(
+    plan: Plan, result: _compat.PartitionResult, report: LoweringReport, runtime: Runtime
+) -> None:
+    """Leave on the nodes what preprocessing needs to know."""
+    first = len(report.entries)
+    stamps = plan.record(report)
+    graph_module = plan.program.graph_module
+    pending = hook.Pending(report, runtime, len(result.partition_tags))
+    if pending.remaining:
+        token = hook.arm(pending, graph_module, preprocess)
+        for node in graph_module.graph.nodes:
+            if node.op == "call_function" and TAG_KEY in node.meta:
+                node.meta[hook.TOKEN_KEY] = token
+    for node, entry in stamps.items():
+        node.meta[SITE_KEY] = entry
+        if report.entries[entry].decision is Decision.KEPT:
+            _mark(result, node.meta[TAG_KEY])
+    for made in report.entries[first:]:
+        report.log(made)
+
+
+def _mark(result: _compat.PartitionResult, tag: str) -> None:
+    """Say in the delegate's compile specs that only a guarded runtime runs it."""
+    spec = result.partition_tags[tag]
+    if all(item.key != MARK for item in spec.compile_specs):
+        specs = [*spec.compile_specs, _compat.CompileSpec(MARK, b"1")]
+        result.partition_tags[tag] = _compat.DelegationSpec(spec.backend_id, specs)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to become of one program, decided while it is partitioned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from etvk_guard.lowering import _compat
+from etvk_guard.lowering.audit import audit_node
+from etvk_guard.lowering.constants import Constants
+from etvk_guard.lowering.graph import module_path, op_name
+from etvk_guard.lowering.report import Entry, LoweringReport
+from etvk_guard.lowering.rules import RULES
+from etvk_guard.lowering.site import Decision, Match, Rule, Runtime, Verdict, View
+
+__all__ = ["Plan", "Site", "Support"]
+
+TAG_KEY = "delegation_tag"
+
+
+@dataclass
+class Site:
+    """A match of a rule, and what was decided about it."""
+
+    rule: Rule
+    match: Match
+    verdict: Verdict
+    allowed: bool = True
+
+    @property
+    def claims(self) -> set[Node]:
+        """The calls that must go to one delegate together for the rewrite to be possible."""
+        return {*self.match.nodes, *self.verdict.claims}
+
+    def tags(self) -> set[str | None]:
+        """The delegates that its calls were given to; None stands for the CPU."""
+        return {node.meta.get(TAG_KEY) for node in self.claims}
+
+
+class Plan:
+    """The sites of one program, and the ops that must stay out of the delegate.
+
+    Args:
+        program: the program to be partitioned; its weights are fake tensors.
+        runtime: for which runtime it is lowered.
+    """
+
+    def __init__(self, program: ExportedProgram, runtime: Runtime) -> None:
+        """An empty plan; `find` fills it."""
+        self.program = program
+        constants = Constants(program)
+        self.view = View(constants, runtime, _compat.vulkan_supported_ops)
+        self.sites: list[Site] = []
+        self.kept_out: dict[Node, str] = {}
+        self._claimed: dict[Node, list[Site]] = {}
+        self._breaches: dict[Node, str] = {}
+        self._dropped: set[Node] = set()
+
+    def find(self, stock: Any) -> None:
+        """Find the sites and the breaches, given stock's own idea of what the delegate runs."""
+        self.sites.clear()
+        self.kept_out.clear()
+        self._claimed.clear()
+        self._breaches.clear()
+        calls = [n for n in self.program.graph_module.graph.nodes if n.op == "call_function"]
+        fused = stock.fusable_nodes
+        for rule in RULES:
+            for node in calls:
+                if node in fused or node in self._claimed or node in self._dropped:
+                    continue
+                match = rule.pattern(node, self.view)
+                if match is not None:
+                    self._add(rule, match, stock)
+        rewritten = {s.match.anchor for s in self.sites if s.verdict.rewrites and s.allowed}
+        for node in calls:
+            if node not in fused and node not in rewritten:
+                self._audit(node)
+
+    def claimed(self, node: Node) -> list[Site]:
+        """The sites whose rewrite takes a call."""
+        return self._claimed.get(node, [])
+
+    def breach(self, node: Node) -> str:
+        """Why a call must stay out of the delegate; "" if it need not."""
+        return self._breaches.get(node, "")
+
+    def settle(self) -> bool:
+        """Drop the sites that the partition tore apart. True if there are none."""
+        torn = [s for s in self.sites if s.verdict.rewrites and len(s.tags()) > 1]
+        self._dropped.update(site.match.anchor for site in torn)
+        return not torn
+
+    def record(self, report: LoweringReport) -> dict[Node, int]:
+        """Write the decisions down. Returns the entry of each anchor that is to be rewritten."""
+        stamps: dict[Node, int] = {}
+        for site in self.sites:
+            verdict, anchor = site.verdict, site.match.anchor
+            decision, reason, after = verdict.decision, verdict.reason, verdict.after
+            if verdict.rewrites and site.tags() == {None}:
+                reason = "the partitioner's options keep it out of the delegate"
+                decision, after = Decision.CPU, len(site.match.nodes)
+            elif verdict.rewrites:
+                stamps[anchor] = len(report.entries)
+            before = verdict.before or len(site.claims)
+            self._enter(
+                report, anchor, site.rule.name, site.match.form, decision, reason, (before, after)
+            )
+        for node, reason in self.kept_out.items():
+            if not any(s.match.anchor is node for s in self.sites):
+                self._enter(report, node, "audit", op_name(node), Decision.CPU, reason, (1, 1))
+        report.programs += 1
+        return stamps
+
+    def _enter(
+        self,
+        report: LoweringReport,
+        node: Node,
+        rule: str,
+        form: str,
+        decision: Decision,
+        reason: str,
+        ops: tuple[int, int],
+    ) -> None:
+        site = module_path(node) or node.name
+        entry = Entry(report.programs, site, node.name, rule, form, decision, reason, *ops)
+        report.add(entry)
+
+    def _add(self, rule: Rule, match: Match, stock: Any) -> None:
+        site = Site(rule, match, rule.check(match, self.view))
+        self.sites.append(site)
+        if site.verdict.decision is Decision.CPU:
+            self._breaches[match.anchor] = site.verdict.reason
+        if not site.verdict.rewrites:
+            return
+        site.allowed = _allowed(site, stock)
+        for node in site.claims:
+            self._claimed.setdefault(node, []).append(site)
+
+    def _audit(self, node: Node) -> None:
+        if node in self._breaches:
+            return
+        if any(site.allowed for site in self.claimed(node)):
+            return
+        breaches = audit_node(node, self.view.constants)
+        if breaches:
+            self._breaches[node] = "; ".join(breach.reason for breach in breaches)
+
+
+def _allowed(site: Site, stock: Any) -> bool:
+    """Whether the partitioner's own options let a site into the delegate."""
+    for node in site.claims:
+        if stock.nn_module_allowlist is not None and not _compat.from_module(
+            node, stock.nn_module_allowlist
+        ):
+            return False
+        if stock.nn_module_blocklist is not None and _compat.from_module(
+            node, stock.nn_module_blocklist
+        ):
+            return False
+        if node.target in stock.operator_blocklist:
+            return False
+    return bool(_compat.io_dtypes_are_supported(site.match.anchor))
+
+
+class Support(OperatorSupportBase):
+    """Stock's idea of what the delegate runs, with the plan's in front of it."""
+
+    def __init__(self, stock: Any, plan: Plan) -> None:
+        """Fill `plan`, given stock's support for one program."""
+        super().__init__()
+        self.stock = stock
+        self.plan = plan
+        plan.find(stock)
+
+    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
+        """Whether a node goes to the delegate."""
+        reason = self.plan.breach(node)
+        if reason:
+            if self.stock.is_node_supported(submodules, node):
+                self.plan.kept_out[node] = reason
+            return False
+        sites = self.plan.claimed(node)
+        if any(site.allowed for site in sites):
+            return True
+        return bool(self.stock.is_node_supported(submodules, node))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites a delegate's graph, and has stock turn it into a VkGraph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.export import ExportedProgram
+
+from etvk_guard.lowering import _compat
+from etvk_guard.lowering.audit import audit_graph
+from etvk_guard.lowering.constants import Constants
+from etvk_guard.lowering.graph import GraphEditor
+from etvk_guard.lowering.hook import Pending
+from etvk_guard.lowering.report import LoweringReport
+from etvk_guard.lowering.rules import RULES
+from etvk_guard.lowering.site import Runtime, View
+from etvk_guard.lowering.stamps import MARK, SITE_KEY
+
+__all__ = ["preprocess", "rewrite"]
+
+_BY_NAME = {rule.name: rule for rule in RULES}
+
+
+def preprocess(
+    pending: Pending,
+    original: Callable[..., Any],
+    cls: Any,
+    program: ExportedProgram,
+    compile_specs: list[Any],
+) -> Any:
+    """Do what `VulkanBackend.preprocess` does, under guard. Returns its `PreprocessResult`.
+
+    Raises:
+        LoweringError: the finished graph still has an op that would abort.
+    """
+    rewrite(program, pending.report, pending.runtime)
+    guarded = any(spec.key == MARK for spec in compile_specs)
+    serialize = _compat.vulkan_preprocess.serialize_vulkan_graph
+
+    def audited(graph: Any, *args: Any, **kwargs: Any) -> Any:
+        audit_graph(graph, guarded)
+        return serialize(graph, *args, **kwargs)
+
+    names = {
+        "FusePatternsPass": _compat.GuardedFusePatterns,
+        "serialize_vulkan_graph": audited,
+    }
+    return _compat.rebind(original, names)(cls, program, compile_specs)
+
+
+def rewrite(program: ExportedProgram, report: LoweringReport, runtime: Runtime) -> None:
+    """Carry out, in place, what was decided about each stamped site of a delegate's program."""
+    stamped = [n for n in program.graph_module.graph.nodes if SITE_KEY in n.meta]
+    if not stamped:
+        return
+    editor = GraphEditor(program)
+    view = View(Constants(program), runtime, _compat.vulkan_supported_ops)
+    for node in stamped:
+        entry = report.entries[node.meta[SITE_KEY]]
+        rule = _BY_NAME[entry.rule]
+        match = rule.pattern(node, view)
+        if match is None:
+            raise _compat.LoweringError(f"{entry.site}: {entry.form} is gone from the delegate")
+        verdict = rule.check(match, view)
+        if verdict.rewrites:
+            verdict = rule.rewrite(match, verdict, view, editor)
+        if verdict.decision is not entry.decision:
+            entry.decision, entry.reason = verdict.decision, verdict.reason
+            entry.ops_after = verdict.after
+            report.log(entry)
+    editor.finish()

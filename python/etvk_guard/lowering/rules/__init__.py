@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rule families, one a file, in the order in which they are tried.
+
+A call belongs to the first site that claims it: the number in a fused norm's `add.Scalar`, say, is
+the norm's eps, and no site of its own.
+"""
+
+from __future__ import annotations
+
+from etvk_guard.lowering.rules.evaluate import EvaluateWeight
+from etvk_guard.lowering.rules.half_cast import HalfCast
+from etvk_guard.lowering.rules.layer_norm import LayerNorm
+from etvk_guard.lowering.rules.linear import RuntimeLinear
+from etvk_guard.lowering.rules.rms_norm import RmsNorm
+from etvk_guard.lowering.rules.scalar import ScalarOperand
+from etvk_guard.lowering.site import Rule
+
+__all__ = ["RULES"]
+
+RULES: tuple[Rule, ...] = (
+    RmsNorm(),
+    LayerNorm(),
+    RuntimeLinear(),
+    EvaluateWeight(),
+    ScalarOperand(),
+    HalfCast(),
+)
