@@ -3,8 +3,8 @@
 
 One table, `table.json`, read here, by the C++ core (as a generated header), by the docs
 (`docs/findings.md`) and by the tests. It names every op that a known release of the delegate's
-runtime registers, and for each argument that the op's builder copies to the GPU once, while a
-method loads ("prepacks"), the condition on it, what breaking the condition does on a stock delegate, and
+runtime registers, and each argument that the op's builder copies to the GPU once, while a method
+loads ("prepacks"): the condition on it, what breaking the condition does on a stock delegate, and
 the rewrite that repairs it. The source of a row is the op's builder in
 `backends/vulkan/runtime/graph/ops/impl` of the releases that the row names.
 
