@@ -34,12 +34,7 @@ Side bias_side(const NormSite& site) {
           Reason::kBiasScalar, Reason::kBiasShape,   Reason::kBiasDtype};
 }
 
-// A texture is read through a sampler, which converts; a buffer is read as the dtype of the result.
-bool reads_as(const TensorDesc& x, DType dtype, Target target) {
-  return dtype == x.dtype || (target == Target::kFile && is_float(dtype) && storage_of(x) == Storage::kTexture3D);
-}
-
-Reason find_problem(const Side& side, const NormSite& site, Target target) {
+Reason find_problem(const Side& side, const NormSite& site) {
   const TensorDesc& desc = *side.desc;
   switch (desc.kind) {
     case Kind::kNone: return side.missing;
@@ -52,16 +47,14 @@ Reason find_problem(const Side& side, const NormSite& site, Target target) {
   if (desc.dims.empty() || desc.dims.back() != width || count_elements(desc.dims) != width) {
     return side.shape;
   }
-  return reads_as(site.x, desc.dtype, target) ? Reason::kLegal : side.dtype;
+  return desc.dtype == site.x.dtype ? Reason::kLegal : side.dtype;
 }
 
-Reason result_problem(const NormSite& site, Target target) {
+Reason result_problem(const NormSite& site) {
   if (site.out.dims != site.x.dims) {
     return Reason::kResultShape;
   }
-  // A layer norm's mean and rstd have x's dtype, and the kernel writes all three in one.
-  const bool same = is_layer(site) ? site.out.dtype == site.x.dtype : reads_as(site.x, site.out.dtype, target);
-  return same ? Reason::kLegal : Reason::kResultDtype;
+  return site.out.dtype == site.x.dtype ? Reason::kLegal : Reason::kResultDtype;
 }
 
 // What makes x and the result unusable for any form.
@@ -116,6 +109,7 @@ OperandSteps steps_for(const TensorDesc& operand, const NormSite& site) {
   steps.storage = storage_of(site.x);
   steps.layout = layout_of(site.x);
   steps.rows = rows_of(operand.dims, site.x.dims);
+  steps.shared_rows = steps.rows == Rows::kBatch ? rows_per_row(operand.dims, site.x.dims) : 0;
   return steps;
 }
 
@@ -184,7 +178,7 @@ bool fuse(const NormSite& site, const Side& weight, const Side& bias, NormPlan* 
   plan->unit_weight = plan->zero_bias = false;
   plan->multiply = multiply;
   plan->add = add;
-  plan->rows_per_weight = rows == Rows::kBatch ? rows_per_row(multiply.rows == rows ? site.weight.dims : site.bias.dims, site.x.dims) : 0;
+  plan->rows_per_weight = multiply.shared_rows;
   return true;
 }
 
@@ -219,9 +213,9 @@ NormPlan plan_norm(const NormSite& site, Target target) {
   plan.norm_dims = site.x.dims;
   Side weight = weight_side(site);
   Side bias = bias_side(site);
-  weight.problem = find_problem(weight, site, target);
-  bias.problem = is_layer(site) ? find_problem(bias, site, target) : Reason::kLegal;
-  plan.problem = plan.reason = first_of({weight.problem, bias.problem, result_problem(site, target)});
+  weight.problem = find_problem(weight, site);
+  bias.problem = is_layer(site) ? find_problem(bias, site) : Reason::kLegal;
+  plan.problem = plan.reason = first_of({weight.problem, bias.problem, result_problem(site)});
   const bool legal = plan.problem == Reason::kLegal;
   if (legal && target != Target::kBuilder) {
     plan.form = Form::kStock;

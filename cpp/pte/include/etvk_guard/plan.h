@@ -90,6 +90,7 @@ struct OperandSteps {
   Storage storage = Storage::kDefault;
   Layout layout = Layout::kDefault;
   Rows rows = Rows::kNone;
+  int64_t shared_rows = 0;  // Rows::kBatch: consecutive rows of x that share one row of the operand
 };
 
 struct NormPlan {
@@ -103,7 +104,7 @@ struct NormPlan {
   bool cast_norm = false;    // the norm's result is cast to out's dtype before the ops after it
   OperandSteps multiply, add;
   std::vector<int64_t> multiply_dims;  // kUnitThenOps: sizes before the addition, if there is one: norm_dims times the multiplier
-  int64_t rows_per_weight = 0;  // kFusedBatch: consecutive rows of x that share a weight row
+  int64_t rows_per_weight = 0;  // multiply.shared_rows
 };
 
 // Total: any description gives a plan, however wrong its numbers. Steps are for the representation (storage, layout) of x; "default"
