@@ -30,6 +30,9 @@ inline bool checked_mul(uint64_t a, uint64_t b, uint64_t* into) {
 // Whether [offset, offset + count) lies in [0, size).
 inline bool in_range(uint64_t offset, uint64_t count, uint64_t size) { return offset <= size && count <= size - offset; }
 
+// The next multiple of a power of two; callers know that there is one.
+inline uint64_t align_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+
 inline uint64_t load_le(const uint8_t* from, int bytes) {
   uint64_t value = 0;
   for (int i = bytes - 1; i >= 0; --i) {

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// repair(): findings -> plans -> rewritten graphs -> an overlay, which is opened and checked again.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "error.h"
+#include "operands.h"
+#include "program.h"
+#include "rewrite.h"
+#include "site.h"
+#include "splice.h"
+#include "verify.h"
+
+namespace etvk_guard {
+namespace {
+
+// What a delegate's compile specs say instead of ET-VK's defaults; -1: nothing.
+struct Defaults {
+  int64_t storage = -1;
+  int64_t layout = -1;
+  bool operator==(const Defaults& other) const { return storage == other.storage && layout == other.layout; }
+};
+
+int64_t number_of(const et::CompileSpec* spec) {
+  const bool is_number = spec != nullptr && count(spec->value()) == 4;
+  return is_number ? static_cast<int64_t>(load_le(spec->value()->data(), 4)) : -1;
+}
+
+Defaults defaults_of(const ProgramImpl& program, const DelegateView& delegate) {
+  return {number_of(program.compile_spec(delegate, "storage_type_override")),
+          number_of(program.compile_spec(delegate, "memory_layout_override"))};
+}
+
+void apply(const Defaults& defaults, TensorDesc* desc) {
+  if (desc->storage == Storage::kDefault && defaults.storage >= 0 && defaults.storage < 255) {
+    desc->storage = static_cast<Storage>(defaults.storage);
+  }
+  if (desc->layout == Layout::kDefault && defaults.layout >= 0 && defaults.layout < 255) {
+    desc->layout = static_cast<Layout>(defaults.layout);
+  }
+}
+
+// The sites of one blob.
+struct BlobFixes {
+  std::string blocked;                   // why nothing of it can be rewritten, or ""
+  Defaults defaults;                     // of all delegates that use it
+  std::vector<NormFix> fixes;            // in order of op
+  std::map<uint32_t, std::string> left;  // op -> why it stays, "" if it is fixed
+};
+
+class Repairer {
+ public:
+  explicit Repairer(const Program& program) : program_(program), impl_(program.impl()) {}
+
+  Error run(Repair* into) {
+    Report report;
+    if (Error error = check(program_, &report)) {
+      return error;
+    }
+    Repair repair;
+    plan(report);
+    std::vector<NewBlob> blobs;
+    if (Error error = rewrite(&blobs, &repair.added_activation_bytes)) {
+      return error;
+    }
+    repair.changed = !blobs.empty();
+    if (!repair.changed) {
+      repair.overlay = Overlay(program_.reader());
+      repair.overlay.append_original(0, program_.reader().size());
+    } else if (Error error = splice(impl_, blobs, &repair.overlay)) {
+      return error;
+    }
+    sort_findings(std::move(report.findings), &repair);
+    if (repair.changed) {
+      if (Error error = recheck(repair)) {
+        return error;
+      }
+    }
+    *into = std::move(repair);
+    return {};
+  }
+
+ private:
+  // The findings come delegate by delegate, op by op.
+  void plan(const Report& report) {
+    auto delegate = impl_.delegates.begin();
+    for (const Finding& finding : report.findings) {
+      delegate = std::find_if(delegate, impl_.delegates.end(), [&](const DelegateView& view) {
+        return static_cast<int32_t>(view.id.index) == finding.where.delegate && impl_.plan_name(view.id.plan) == finding.where.method;
+      });
+      blobs_.push_back(delegate == impl_.delegates.end() ? -1 : delegate->blob);
+      if (blobs_.back() < 0 || !finding.fixable || finding.where.op_index < 0) {
+        continue;
+      }
+      BlobFixes& fixes = fixes_of(static_cast<uint32_t>(delegate->blob));
+      const auto op_index = static_cast<uint32_t>(finding.where.op_index);
+      if (fixes.left.count(op_index) == 0) {
+        fixes.left[op_index] = plan_site(impl_.blobs[static_cast<size_t>(delegate->blob)].graph, op_index, &fixes);
+      }
+    }
+    for (auto& [blob, fixes] : fixes_) {
+      std::sort(fixes.fixes.begin(), fixes.fixes.end(), [](const NormFix& a, const NormFix& b) { return a.op_index < b.op_index; });
+    }
+  }
+
+  BlobFixes& fixes_of(uint32_t index) {
+    const auto found = fixes_.emplace(index, BlobFixes());
+    BlobFixes& fixes = found.first->second;
+    if (!found.second) {
+      return fixes;
+    }
+    if (const std::string other = other_user(impl_, impl_.blobs[index]); !other.empty()) {
+      fixes.blocked = "its blob is also used as " + other;
+    }
+    bool first = true;
+    for (const DelegateView& user : impl_.delegates) {
+      if (user.blob != static_cast<int32_t>(index)) {
+        continue;
+      }
+      const Defaults defaults = defaults_of(impl_, user);
+      if (!first && !(defaults == fixes.defaults)) {
+        fixes.blocked = "its blob is shared by delegates with different storage overrides";
+      }
+      fixes.defaults = defaults;
+      first = false;
+    }
+    return fixes;
+  }
+
+  // Appends the fix, or says why there is none.
+  static std::string plan_site(const GraphView& graph, uint32_t op_index, BlobFixes* fixes) {
+    if (!fixes->blocked.empty()) {
+      return fixes->blocked;
+    }
+    if (op_index >= graph.op_count() || norm_args(graph, op_index) == nullptr) {
+      return "no rewrite is known for it";
+    }
+    NormFix fix;
+    fix.op_index = op_index;
+    fix.site = make_site(graph, op_index);
+    for (TensorDesc* desc : {&fix.site.x, &fix.site.weight, &fix.site.bias, &fix.site.out}) {
+      apply(fixes->defaults, desc);
+    }
+    fix.plan = plan_norm(fix.site, Target::kFile);
+    if (fix.plan.form != Form::kUnit && fix.plan.form != Form::kUnitThenOps) {
+      return "no legal form is known: " + describe(fix.site, fix.plan);
+    }
+    fixes->fixes.push_back(std::move(fix));
+    return {};
+  }
+
+  Error rewrite(std::vector<NewBlob>* into, uint64_t* added_activation_bytes) {
+    for (const auto& [index, fixes] : fixes_) {
+      if (fixes.fixes.empty()) {
+        continue;
+      }
+      const Blob& blob = impl_.blobs[index];
+      NewBlob made;
+      made.blob = index;
+      if (Error error = rewrite_graph(blob.graph, fixes.fixes, blob.range.end() - blob.bytes.offset, &made.graph)) {
+        return error;
+      }
+      *added_activation_bytes += made.graph.added_activation_bytes * blob.users.size();
+      into->push_back(std::move(made));
+    }
+    return {};
+  }
+
+  // Why a finding stays; "": it is repaired; nullptr: it never was a case for repair.
+  const std::string* why_left(size_t index, const Finding& finding) const {
+    const auto fixes = fixes_.find(static_cast<uint32_t>(blobs_[index]));
+    if (blobs_[index] < 0 || fixes == fixes_.end() || finding.where.op_index < 0) {
+      return nullptr;
+    }
+    const auto site = fixes->second.left.find(static_cast<uint32_t>(finding.where.op_index));
+    return site == fixes->second.left.end() ? nullptr : &site->second;
+  }
+
+  void sort_findings(std::vector<Finding> findings, Repair* repair) const {
+    for (size_t i = 0; i < findings.size(); ++i) {
+      Finding& finding = findings[i];
+      const std::string* why = why_left(i, finding);
+      if (why != nullptr && why->empty()) {
+        repair->repaired.push_back(std::move(finding));
+        continue;
+      }
+      if (why != nullptr) {
+        finding.message += "; repair leaves it: " + *why;
+        finding.fixable = false;
+      }
+      repair->remaining.push_back(std::move(finding));
+    }
+  }
+
+  // Nothing is left but what remains, in the same order.
+  static Error recheck(const Repair& repair) {
+    Program program;
+    Report report;
+    Error error = Program::open(repair.overlay, &program);
+    if (!error) {
+      error = check(program, &report);
+    }
+    if (error) {
+      Error failed = make_error(ErrorCode::kRecheckFailed, error.where.offset, "the repaired program cannot be opened: %s",
+                                error.message.c_str());
+      failed.where = std::move(error.where);
+      return failed;
+    }
+    const auto same = [](const Finding& a, const Finding& b) {
+      return a.code == b.code && a.where.method == b.where.method && a.where.delegate == b.where.delegate && a.where.op == b.where.op &&
+             a.where.argument == b.where.argument;
+    };
+    const auto [found, expected] = std::mismatch(report.findings.begin(), report.findings.end(), repair.remaining.begin(),
+                                                 repair.remaining.end(), same);
+    if (found == report.findings.end() && expected == repair.remaining.end()) {
+      return {};
+    }
+    const Finding& odd = found == report.findings.end() ? *expected : *found;
+    Error failed = make_error(ErrorCode::kRecheckFailed, odd.where.offset, "the repaired program's findings are not those that should remain: %s",
+                              odd.message.c_str());
+    failed.where = odd.where;
+    return failed;
+  }
+
+  const Program& program_;
+  const ProgramImpl& impl_;
+  std::vector<int32_t> blobs_;           // of each finding: index of its blob, or -1
+  std::map<uint32_t, BlobFixes> fixes_;  // by index of blob
+};
+
+}  // namespace
+
+Error repair(const Program& program, Repair* into) { return Repairer(program).run(into); }
+
+}  // namespace etvk_guard
