@@ -43,6 +43,7 @@ TEST(Schema, NewFieldOfTheRoot) {
 TEST(Schema, NewFieldOfATensor) {
   FlatBufferBuilder fbb;
   vk::VkTensorBuilder tensor(fbb);
+  tensor.add_constant_id(-1);
   fbb.AddElement<uint8_t>(4 + 2 * 7, 5, 0);  // VkTensor has fields 0 to 6
   const auto value = vk::CreateVkValue(fbb, vk::GraphTypes::VkTensor, tensor.Finish().Union());
   const auto values = fbb.CreateVector(std::vector<Offset<vk::VkValue>>{value});
