@@ -9,11 +9,11 @@ namespace {
 
 // kind, dtype, storage, layout, dims.
 using TensorRow = std::tuple<std::string, int8_t, uint8_t, uint8_t, std::vector<int64_t>>;
-// prepack, cast, relayout, dtype, storage, layout; None where the operand takes no part after the norm.
-using StepsRow = std::optional<std::tuple<bool, bool, bool, int8_t, uint8_t, uint8_t>>;
-// form, reason, text, unit_weight, zero_bias, norm_dtype, norm_dims, cast_norm, multiply, add, rows_per_weight.
-using PlanRow = std::tuple<const char*, const char*, py::str, bool, bool, int8_t, std::vector<int64_t>, bool, StepsRow, StepsRow,
-                           int64_t>;
+// prepack, cast, relayout, dtype, storage, layout, rows, shared_rows; None where the operand takes no part.
+using StepsRow = std::optional<std::tuple<bool, bool, bool, int8_t, uint8_t, uint8_t, const char*, int64_t>>;
+// form, reason, problem, text, unit_weight, zero_bias, norm_dtype, norm_dims, cast_norm, multiply, add, multiply_dims.
+using PlanRow = std::tuple<const char*, const char*, const char*, py::str, bool, bool, int8_t, std::vector<int64_t>, bool, StepsRow,
+                           StepsRow, std::vector<int64_t>>;
 
 template <typename T, size_t N>
 T pick(const std::string& name, const char* what, const std::pair<const char*, T> (&table)[N]) {
@@ -39,21 +39,41 @@ TensorDesc tensor(const TensorRow& row) {
   return {pick(kind, "kind", kKinds), static_cast<DType>(dtype), static_cast<Storage>(storage), static_cast<Layout>(layout), dims};
 }
 
+const char* rows_name(Rows rows) {
+  switch (rows) {
+    case Rows::kNone: return "none";
+    case Rows::kOne: return "one";
+    case Rows::kBatch: return "batch";
+    case Rows::kFull: return "full";
+    case Rows::kOther: break;
+  }
+  return "other";
+}
+
 StepsRow steps(const OperandSteps& made) {
   if (!made.used) {
     return std::nullopt;
   }
   return StepsRow({made.prepack, made.cast, made.relayout, static_cast<int8_t>(made.dtype), static_cast<uint8_t>(made.storage),
-                   static_cast<uint8_t>(made.layout)});
+                   static_cast<uint8_t>(made.layout), rows_name(made.rows), made.shared_rows});
 }
 
 PlanRow plan(const std::string& kind, const TensorRow& x, const TensorRow& weight, const TensorRow& bias, const TensorRow& out,
              int32_t normalized_dims, const std::string& target) {
   const NormSite site{pick(kind, "norm", kNorms), tensor(x), tensor(weight), tensor(bias), tensor(out), normalized_dims};
   const NormPlan made = plan_norm(site, pick(target, "target", kTargets));
-  return {name(made.form),  name(made.reason), text(describe(site, made)), made.unit_weight,    made.zero_bias,
-          static_cast<int8_t>(made.norm_dtype), made.norm_dims, made.cast_norm, steps(made.multiply), steps(made.add),
-          made.rows_per_weight};
+  return {name(made.form),
+          name(made.reason),
+          name(made.problem),
+          text(describe(site, made)),
+          made.unit_weight,
+          made.zero_bias,
+          static_cast<int8_t>(made.norm_dtype),
+          made.norm_dims,
+          made.cast_norm,
+          steps(made.multiply),
+          steps(made.add),
+          made.multiply_dims};
 }
 
 }  // namespace

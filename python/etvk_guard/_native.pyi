@@ -272,14 +272,15 @@ def plan_norm(
     str,
     str,
     str,
+    str,
     bool,
     bool,
     int,
     list[int],
     bool,
-    tuple[bool, bool, bool, int, int, int] | None,
-    tuple[bool, bool, bool, int, int, int] | None,
-    int,
+    tuple[bool, bool, bool, int, int, int, str, int] | None,
+    tuple[bool, bool, bool, int, int, int, str, int] | None,
+    list[int],
 ]:
     """
     The legal form of a norm, and why.

@@ -9,141 +9,36 @@ what stock does with the result: "right", "abort" (it throws while the method lo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+
+from norms import (
+    CastWeight,
+    DiTBlock,
+    FloatScale,
+    Gated,
+    Large,
+    LayerNorm,
+    LayerNormRuntime,
+    LayerNormRuntimeWeight,
+    LinearRuntime,
+    OnePlus,
+    Parameter,
+    Runtime,
+    RuntimeLeft,
+    Scalar,
+    Scale,
+    Shared,
+    SharedLeaf,
+    Split,
+    rand,
+)
 
 Stock = Literal["right", "abort", "wrong"]
 Inputs = tuple[Tensor, ...]
-
-EPS = 1e-6
-
-
-def rms(x: Tensor) -> Tensor:
-    """The norm as models write it, over the last dim, in x's dtype."""
-    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + EPS)
-
-
-def rand(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 7) -> Tensor:
-    """Uniform in [-1, 1), the same for the same shape and seed."""
-    generator = torch.Generator().manual_seed(seed + sum(shape))
-    return (torch.rand(*shape, generator=generator) * 2 - 1).to(dtype)
-
-
-class Parameter(nn.Module):
-    """norm(x) * w, w a parameter of any shape."""
-
-    def __init__(self, *shape: int, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(rand(*shape, dtype=dtype, seed=3) + 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return rms(x) * self.weight
-
-
-class OnePlus(Parameter):
-    """norm(x) * (1.0 + w), as Gemma has it."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return rms(x) * (1.0 + self.weight)
-
-
-class Scalar(nn.Module):
-    """norm(x) * 0.5."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return rms(x) * 0.5
-
-
-class Runtime(nn.Module):
-    """norm(x) * s, s an input."""
-
-    def forward(self, x: Tensor, s: Tensor) -> Tensor:
-        return rms(x) * s
-
-
-class RuntimeLeft(nn.Module):
-    """s * norm(x), s an input."""
-
-    def forward(self, x: Tensor, s: Tensor) -> Tensor:
-        return s * rms(x)
-
-
-class Scale(nn.Module):
-    """norm(x) * (1 + s), s an input: adaptive norms."""
-
-    def forward(self, x: Tensor, s: Tensor) -> Tensor:
-        return rms(x) * (1 + s)
-
-
-class Gated(nn.Module):
-    """norm(x) * silu(z)."""
-
-    def forward(self, x: Tensor, z: Tensor) -> Tensor:
-        return rms(x) * functional.silu(z)
-
-
-class Shared(nn.Module):
-    """Two norms with one computed weight."""
-
-    def __init__(self, d: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(rand(d, seed=3))
-
-    def forward(self, x: Tensor) -> Tensor:
-        w = 1.0 + self.weight
-        return rms(torch.sin(rms(x) * w)) * w
-
-
-class SharedLeaf(nn.Module):
-    """Two norms with one parameter."""
-
-    def __init__(self, d: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(rand(d, seed=3) + 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return rms(torch.sin(rms(x) * self.weight)) * self.weight
-
-
-class Split(nn.Module):
-    """Two delegates: what lies between the norms has no Vulkan op and runs on the CPU."""
-
-    def forward(self, x: Tensor, s: Tensor) -> Tensor:
-        y = rms(x) * (1 + s)
-        return rms(torch.cumsum(y, -1)) * (1 - s)
-
-
-class DiTBlock(nn.Module):
-    """layer_norm without affine, then scale and shift, as diffusion transformers have it."""
-
-    def forward(self, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-        y = functional.layer_norm(x, (x.shape[-1],), eps=EPS)
-        return y * (1 + scale) + shift
-
-
-class LayerNorm(nn.Module):
-    """nn.LayerNorm with weight and bias, or only a weight."""
-
-    def __init__(self, d: int, bias: bool) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(d, eps=EPS, bias=bias)
-        self.norm.weight.data = rand(d, seed=3) + 1
-        if bias:
-            self.norm.bias.data = rand(d, seed=5)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.norm(x)
-
-
-class LayerNormRuntime(nn.Module):
-    """layer_norm whose weight and bias are computed from inputs."""
-
-    def forward(self, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        return functional.layer_norm(x, (x.shape[-1],), 1 + w, torch.sin(b), EPS)
 
 
 @dataclass(frozen=True)
@@ -173,3 +68,253 @@ class Model:
     dynamic: Any = None
     methods: Mapping[str, Callable[[], nn.Module]] = field(default_factory=dict)
     tolerance: float = 1e-5
+
+
+PREPACK, ADD, MUL = "et_vk.prepack.default", "aten.add.Tensor", "aten.mul.Tensor"
+SUB, SIN, SIGMOID = "aten.sub.Tensor", "aten.sin.default", "aten.sigmoid.default"
+CAST, CLONE = "dim_order_ops._to_dim_order_copy.default", "aten.clone.default"
+LINEAR = "aten.linear.default"
+RMS, LAYER = "et_vk.rms_norm.default", "aten.native_layer_norm.default"
+
+X = (2, 8, 64)
+HALF = torch.float16
+SEQUENCE = torch.export.Dim("sequence", max=32)
+
+
+def _x(*more: tuple[int, ...], x: tuple[int, ...] = X, dtype: torch.dtype = torch.float32) -> Any:
+    """Makes x and further inputs, by their shapes."""
+    return lambda: tuple(rand(*shape, dtype=dtype, seed=i) for i, shape in enumerate((x, *more)))
+
+
+def _runtime(*scale: int, x: tuple[int, ...] = X, **more: Any) -> Model:
+    """norm(x) * s."""
+    return Model(
+        Runtime,
+        _x(scale, x=x),
+        stock="abort",
+        codes=("EG101",),
+        ops=((RMS,),),
+        repaired=((RMS, MUL),),
+        **more,
+    )
+
+
+def _scale(
+    *scale: int, x: tuple[int, ...] = X, dtype: torch.dtype = torch.float32, **more: Any
+) -> Model:
+    """norm(x) * (1 + s)."""
+    return Model(
+        Scale,
+        _x(scale, x=x, dtype=dtype),
+        stock="abort",
+        codes=("EG101",),
+        ops=((PREPACK, CAST, ADD, RMS),),
+        repaired=((PREPACK, CAST, ADD, RMS, MUL),),
+        **more,
+    )
+
+
+def _constant(make: Callable[[], nn.Module], *more: str) -> Model:
+    """norm(x) * a constant of another shape than [D]."""
+    return Model(
+        make,
+        _x(),
+        stock="wrong",
+        codes=("EG102", *more),
+        ops=((RMS,),),
+        repaired=((PREPACK, RMS, MUL),),
+    )
+
+
+_MULTIPLIERS = {
+    "leaf": Model(lambda: Parameter(64), _x(), ops=((RMS,),)),
+    "leaf_11d": Model(lambda: Parameter(1, 1, 64), _x(), ops=((RMS,),)),
+    "one_plus": Model(
+        lambda: OnePlus(64),
+        _x(),
+        stock="abort",
+        codes=("EG101",),
+        ops=((PREPACK, PREPACK, ADD, RMS),),
+        repaired=((PREPACK, PREPACK, ADD, RMS, MUL),),
+    ),
+    "runtime_11d": _runtime(1, 1, 64),
+    "runtime_d": _runtime(64),
+    "runtime_b1d": _runtime(2, 1, 64),
+    "runtime_btd": _runtime(2, 8, 64),
+    "runtime_left": replace(_runtime(1, 1, 64), make=RuntimeLeft),
+    "scale": _scale(1, 1, 64),
+    "gated": Model(
+        Gated,
+        _x(X),
+        stock="abort",
+        codes=("EG101",),
+        ops=((SIGMOID, MUL, RMS),),
+        repaired=((SIGMOID, MUL, RMS, MUL),),
+    ),
+    "constant_rows": _constant(lambda: Parameter(8, 64)),
+    "constant_b1d": _constant(lambda: Parameter(2, 1, 64)),
+    "constant_1": _constant(lambda: Parameter(1)),
+    "constant_half": _constant(Scalar),
+    "constant_up": replace(
+        _constant(lambda: Parameter(2, 1, 64), "EG107"), inputs=_x(x=(1, 8, 64))
+    ),
+    "constant_rank": _constant(lambda: Parameter(2, 1, 1, 64), "EG107"),
+}
+
+_SHAPES = {
+    "rank_2": _scale(64, x=(8, 64)),
+    "rank_4": _scale(1, 1, 1, 64, x=(1, 2, 8, 64)),
+    "odd": _scale(1, 1, 63, x=(2, 8, 63)),
+    "odd_constant": replace(_constant(lambda: Parameter(8, 63)), inputs=_x(x=(2, 8, 63))),
+    "dynamic": _scale(
+        2,
+        8,
+        64,
+        options={"require_dynamic_shapes": True},
+        dynamic={"x": {1: SEQUENCE}, "s": {1: SEQUENCE}},
+    ),
+    "dynamic_row": _scale(
+        1,
+        1,
+        64,
+        options={"require_dynamic_shapes": True},
+        dynamic={"x": {1: SEQUENCE}, "s": None},
+    ),
+}
+
+_DTYPES = {
+    "half_one_plus": Model(
+        lambda: OnePlus(64, dtype=HALF),
+        _x(dtype=HALF),
+        stock="abort",
+        codes=("EG101",),
+        ops=((PREPACK, PREPACK, CAST, ADD, RMS),),
+        repaired=((PREPACK, PREPACK, CAST, ADD, RMS, MUL),),
+        tolerance=2e-3,
+    ),
+    "half_scale": _scale(1, 1, 64, dtype=HALF, tolerance=2e-3),
+    "half_constant_rows": replace(
+        _constant(lambda: Parameter(8, 64, dtype=HALF)), inputs=_x(dtype=HALF), tolerance=2e-3
+    ),
+    "half_cast_weight": Model(
+        lambda: CastWeight(64),
+        _x(dtype=HALF),
+        stock="abort",
+        codes=("EG101",),
+        ops=((PREPACK, CAST, RMS),),
+        repaired=((PREPACK, CAST, RMS, MUL),),
+        tolerance=2e-3,
+    ),
+    "force_fp16": replace(
+        _scale(1, 1, 64),
+        ops=((PREPACK, CAST, CLONE, ADD, RMS),),
+        repaired=((PREPACK, CAST, CLONE, ADD, RMS, MUL),),
+        options={"force_fp16": True},
+        tolerance=2e-3,
+    ),
+}
+
+_STORAGE = {
+    "buffer": _runtime(1, 1, 64, options={"storage_type_override": "BUFFER"}),
+    "texture": Model(
+        FloatScale,
+        _x((1, 1, 64)),
+        stock="abort",
+        codes=("EG101",),
+        ops=((PREPACK, ADD, RMS),),
+        repaired=((PREPACK, ADD, RMS, MUL),),
+        options={"storage_type_override": "TEXTURE_3D"},
+    ),
+    "channels_packed": _runtime(
+        1, 1, 64, options={"memory_layout_override": "TENSOR_CHANNELS_PACKED"}
+    ),
+    "buffer_constant": replace(
+        _constant(lambda: Parameter(2, 1, 64)), options={"storage_type_override": "BUFFER"}
+    ),
+}
+
+_PROGRAMS = {
+    "shared": Model(
+        lambda: Shared(64),
+        _x(),
+        stock="abort",
+        codes=("EG101", "EG101"),
+        ops=((PREPACK, PREPACK, ADD, RMS, SIN, RMS),),
+        repaired=((PREPACK, PREPACK, ADD, RMS, MUL, SIN, RMS, MUL),),
+    ),
+    "shared_leaf": Model(lambda: SharedLeaf(64), _x(), ops=((RMS, SIN, RMS),)),
+    "split": Model(
+        Split,
+        _x((1, 1, 64)),
+        stock="abort",
+        codes=("EG101", "EG101"),
+        ops=((PREPACK, CAST, ADD, RMS), (PREPACK, CAST, SUB, RMS)),
+        repaired=((PREPACK, CAST, ADD, RMS, MUL), (PREPACK, CAST, SUB, RMS, MUL)),
+    ),
+    "methods": Model(
+        lambda: OnePlus(64),
+        _x(),
+        stock="abort",
+        codes=("EG102", "EG101"),
+        ops=((RMS,), (PREPACK, PREPACK, ADD, RMS), (RMS,)),
+        repaired=((PREPACK, RMS, MUL), (PREPACK, PREPACK, ADD, RMS, MUL), (RMS,)),
+        methods={"a_constant": lambda: Parameter(8, 64), "right": lambda: Parameter(64)},
+    ),
+    "large": Model(lambda: Large(Parameter(1024)), _x(x=(1, 1, 1024)), ops=((LINEAR, RMS),)),
+    "large_faulty": Model(
+        lambda: Large(OnePlus(1024)),
+        _x(x=(1, 1, 1024)),
+        stock="abort",
+        codes=("EG101",),
+        ops=((LINEAR, PREPACK, PREPACK, ADD, RMS),),
+        repaired=((LINEAR, PREPACK, PREPACK, ADD, RMS, MUL),),
+    ),
+    "linear_runtime": Model(
+        LinearRuntime, _x((32, 64)), stock="abort", codes=("EG201",), ops=((LINEAR,),)
+    ),
+}
+
+_LAYER_NORMS = {
+    "layer_norm": Model(lambda: LayerNorm(64, bias=True), _x(), ops=((LAYER,),)),
+    "layer_norm_bare": Model(
+        DiTBlock,
+        _x((1, 1, 64), (1, 1, 64)),
+        stock="abort",
+        codes=("EG103", "EG106"),
+        ops=((PREPACK, LAYER, CAST, ADD, CLONE, MUL, ADD),),
+        repaired=((PREPACK, LAYER, CAST, ADD, CLONE, MUL, ADD),),
+    ),
+    "layer_norm_no_bias": Model(
+        lambda: LayerNorm(64, bias=False),
+        _x(),
+        stock="abort",
+        codes=("EG106",),
+        ops=((LAYER,),),
+        repaired=((LAYER,),),
+    ),
+    "layer_norm_runtime": Model(
+        LayerNormRuntime,
+        _x((64,), (64,)),
+        stock="abort",
+        codes=("EG101", "EG104"),
+        ops=((PREPACK, CAST, ADD, SIN, CLONE, LAYER),),
+        repaired=((PREPACK, CAST, ADD, SIN, CLONE, LAYER, MUL, ADD),),
+    ),
+    "layer_norm_runtime_weight": Model(
+        lambda: LayerNormRuntimeWeight(64),
+        _x((64,)),
+        stock="abort",
+        codes=("EG101",),
+        ops=((LAYER,),),
+        repaired=((PREPACK, LAYER, MUL, ADD),),
+    ),
+}
+
+MODELS: Mapping[str, Model] = {
+    **_MULTIPLIERS,
+    **_SHAPES,
+    **_DTYPES,
+    **_STORAGE,
+    **_PROGRAMS,
+    **_LAYER_NORMS,
+}

@@ -9,13 +9,16 @@ import typer
 
 from etvk_guard import __version__
 from etvk_guard.cli._check import check
+from etvk_guard.cli._doctor import doctor
 from etvk_guard.cli._findings import findings
+from etvk_guard.cli._lower import lower
 from etvk_guard.cli._repair import repair
+from etvk_guard.cli._run import run
 from etvk_guard.cli._show import show
 
 __all__ = ["make_app"]
 
-COMMANDS = (check, repair, show, findings)
+COMMANDS = (check, repair, show, findings, lower, run, doctor)
 
 
 def make_app() -> typer.Typer:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from etvk_guard import pte
-from etvk_guard.cli._text import console, count, error_line, finding_lines, print_json, styled
+from etvk_guard.cli._text import console, count, error_line, fail, finding_lines, print_json, styled
 
 __all__ = ["repair"]
 
@@ -33,20 +33,15 @@ def repair(
     try:
         result = pte.repair(file, output)
     except pte.EtvkGuardError as error:
-        _print_error(file, error, as_json)
+        if not as_json:
+            fail(error_line(file, error))
+        print_json({"file": file, "error": error_line(file, error), **NOTHING})
         raise typer.Exit(2) from None
     if as_json:
         print_json({"file": file, "error": None, **result.to_json()})
     else:
         _print(file, result)
     raise typer.Exit(0 if result.complete else 1)
-
-
-def _print_error(file: str, error: pte.EtvkGuardError, as_json: bool) -> None:
-    if as_json:
-        print_json({"file": file, "error": error_line(file, error), **NOTHING})
-    else:
-        console(stderr=True).print(styled(("error: ", "bold red"), error_line(file, error)))
 
 
 def _print(file: str, result: pte.RepairResult) -> None:

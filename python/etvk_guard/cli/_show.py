@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from etvk_guard import pte
-from etvk_guard.cli._text import console, count, error_line, print_json, styled
+from etvk_guard.cli._text import console, count, error_line, fail, print_json, styled
 
 __all__ = ["show"]
 
@@ -34,9 +34,8 @@ def show(
     except pte.EtvkGuardError as error:
         if as_json:
             print_json({"file": file, "error": error_line(file, error)})
-        else:
-            console(stderr=True).print(styled(("error: ", "bold red"), error_line(file, error)))
-        raise typer.Exit(2) from None
+            raise typer.Exit(2) from None
+        fail(error_line(file, error))
     if as_json:
         print_json({"file": file, "error": None, **_program_json(program)})
     else:

@@ -11,7 +11,9 @@ import json
 import math
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
 
 from etvk_guard.pte import EtvkGuardError, Finding
 
@@ -19,7 +21,16 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["console", "count", "error_line", "finding_lines", "plain", "print_json", "styled"]
+__all__ = [
+    "console",
+    "count",
+    "error_line",
+    "fail",
+    "finding_lines",
+    "plain",
+    "print_json",
+    "styled",
+]
 
 STOCK = {
     "abort": "a stock delegate aborts while the method loads",
@@ -71,6 +82,12 @@ def finding_lines(finding: Finding) -> Iterable[Text]:
 def error_line(file: str, error: EtvkGuardError) -> str:
     """An error in one line."""
     return plain(str(error)) if error.file else plain(f"{file}: {error}")
+
+
+def fail(message: str) -> NoReturn:
+    """Print an error and exit with 2."""
+    console(stderr=True).print(styled(("error: ", "bold red"), message))
+    raise typer.Exit(2)
 
 
 def print_json(data: Any) -> None:

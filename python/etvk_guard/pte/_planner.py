@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from etvk_guard import _native
 
@@ -52,6 +52,10 @@ class OperandSteps:
         dtype: VkDataType.
         storage: VkStorageType.
         layout: VkMemoryLayout.
+        rows: which of the operand's rows (the values along the last dim) belong to which of x's:
+            "one" row for all, "batch" (one for each group of consecutive rows), "full" (one for
+            each row) or "other".
+        shared_rows: of "batch": rows of x that share one row of the operand; else 0.
     """
 
     prepack: bool
@@ -60,6 +64,8 @@ class OperandSteps:
     dtype: int
     storage: int
     layout: int
+    rows: Literal["one", "batch", "full", "other"]
+    shared_rows: int
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ class NormPlan:
         form: "stock" (legal as it is), "unit" (unit weight, nothing after the norm),
             "unit-then-ops" (unit weight, then multiply and/or add), "fused-row", "fused-batch",
             "fused-full" (our kernels) or "refused".
-        reason: why, such as "weight-runtime".
+        reason: why it is not "stock", or why it is "refused", such as "weight-runtime".
+        problem: what stock cannot run, also where the form is "refused"; "legal" if nothing.
         message: the reason in words, with the shapes.
         unit_weight: the norm gets a weight of ones, of `norm_dtype`.
         zero_bias: the norm gets a bias of zeros.
@@ -79,11 +86,12 @@ class NormPlan:
         cast_norm: the norm's result is cast before the ops after it.
         multiply: what is done to the multiplier; None: there is no multiply.
         add: what is done to the addend; None: there is no add.
-        rows_per_weight: consecutive rows that share a weight row, for "fused-batch".
+        multiply_dims: sizes of the product, before the addition.
     """
 
     form: str
     reason: str
+    problem: str
     message: str
     unit_weight: bool
     zero_bias: bool
@@ -92,7 +100,7 @@ class NormPlan:
     cast_norm: bool
     multiply: OperandSteps | None
     add: OperandSteps | None
-    rows_per_weight: int = 0
+    multiply_dims: tuple[int, ...]
 
 
 def plan_norm(
@@ -118,20 +126,25 @@ def plan_norm(
     """
     rows = (_row(x), _row(weight), _row(bias or TensorDesc()), _row(out))
     made = _native.plan_norm(kind, *rows, normalized_dims, target)
-    form, reason, message, unit, zero, dtype, dims, cast, multiply, add, share = made
+    form, reason, problem, message, unit, zero, dtype, dims, cast, multiply, add, product = made
     return NormPlan(
         form,
         reason,
+        problem,
         message,
-        unit,
-        zero,
-        dtype,
-        tuple(dims),
-        cast,
-        None if multiply is None else OperandSteps(*multiply),
-        None if add is None else OperandSteps(*add),
-        share,
+        unit_weight=unit,
+        zero_bias=zero,
+        norm_dtype=dtype,
+        norm_dims=tuple(dims),
+        cast_norm=cast,
+        multiply=_steps(multiply),
+        add=_steps(add),
+        multiply_dims=tuple(product),
     )
+
+
+def _steps(row: tuple[Any, ...] | None) -> OperandSteps | None:
+    return None if row is None else OperandSteps(*row)
 
 
 def _row(desc: TensorDesc) -> tuple[str, int, int, int, list[int]]:
