@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import platform
+from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,126 +19,116 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
+PACKAGES = ("executorch", "torch", "numpy")
+
 
 def doctor(
-    backend: Annotated[
-        str | None, typer.Option(metavar="LIB", help="As ETVK_GUARD_BACKEND: the delegate.")
-    ] = None,
-    builder: Annotated[
-        str | None, typer.Option(metavar="LIB", help="As ETVK_GUARD_BUILDER: the op builder.")
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what there is to run Vulkan programs with, and what to do next.
+    """Say what this machine has to run Vulkan programs with, and what to do next.
 
-    Exit code: 0 programs run on a Vulkan device, guarded; 1 something is missing; 2 an error.
+    Exit code: 0 programs run on Vulkan with norms of any kind, 1 something is missing.
     """
-    from etvk_guard import runtime
+    from etvk_guard.runtime import vulkan_devices
 
-    devices = runtime.vulkan_devices()
-    status, problem = _enable(backend, builder)
-    advice = _advice(status, problem, devices)
+    devices = vulkan_devices()
+    status, problem = _status()
+    steps = list(_next_steps(status, problem, devices))
     if as_json:
         print_json(
             {
                 "versions": _versions(),
-                "executorch": _executorch_place(),
-                "delegate": None if status is None else asdict(status),
                 "devices": [asdict(device) for device in devices],
-                "error": problem,
-                "next": advice,
+                "delegate": None if status is None else asdict(status),
+                "problem": problem,
+                "next": steps,
             }
         )
     else:
-        _print(status, problem, devices, advice)
-    ready = status is not None and status.guarded and bool(devices)
-    raise typer.Exit(0 if ready else 2 if problem and (backend or builder) else 1)
+        _print(status, problem, devices, steps)
+    raise typer.Exit(1 if steps else 0)
 
 
-def _enable(backend: str | None, builder: str | None) -> tuple[VulkanStatus | None, str | None]:
-    from etvk_guard import runtime
+def _versions() -> dict[str, str | None]:
+    versions: dict[str, str | None] = {
+        "etvk-guard": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = None
+    return versions
+
+
+def _status() -> tuple[VulkanStatus | None, str | None]:
+    from etvk_guard.runtime import enable_vulkan
 
     try:
-        return runtime.enable_vulkan(backend, builder), None
+        return enable_vulkan(), None
     except pte.EtvkGuardError as error:
         return None, str(error)
 
 
-def _versions() -> dict[str, str | None]:
-    return {
-        "etvk-guard": __version__,
-        "python": platform.python_version(),
-        "executorch": _version("executorch"),
-        "torch": _version("torch"),
-    }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _executorch_place() -> str | None:
-    spec = importlib.util.find_spec("executorch")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    return str(Path(places[0])) if places else None
-
-
-def _advice(
+def _next_steps(
     status: VulkanStatus | None, problem: str | None, devices: tuple[VulkanDevice, ...]
-) -> list[str]:
-    advice = []
+) -> Iterator[str]:
     if problem is not None:
-        advice.append(problem)
-    elif status is not None and not status.available:
-        advice.append(
-            "Bring a Vulkan delegate: build ExecuTorch with -DEXECUTORCH_BUILD_VULKAN=ON and name "
-            "the library in ETVK_GUARD_BACKEND (docs/runtime.md). Until then programs run in the "
-            "reference interpreter."
-        )
-    elif status is not None and not status.guarded:
-        advice.append(
-            "Build libetvk_guard_vulkan.so for this delegate and name it in ETVK_GUARD_BUILDER "
-            "(docs/runtime.md). Until then use guard='repair', or `etvk-guard repair`."
-        )
+        yield problem
     if not devices:
-        advice.append(
-            "Install a Vulkan driver; a CPU driver will do: `apt install mesa-vulkan-drivers`."
+        yield (
+            "Install a Vulkan driver; Debian's and Ubuntu's package mesa-vulkan-drivers has one "
+            "that runs on the CPU."
         )
-    return advice or ["Nothing: programs run on the Vulkan delegate, guarded."]
+    if status is None:
+        return
+    if not status.available:
+        yield (
+            "Bring a Vulkan delegate: build ExecuTorch with EXECUTORCH_BUILD_VULKAN=ON and name "
+            "its library in ETVK_GUARD_BACKEND. Until then programs run in the reference "
+            "interpreter."
+        )
+    elif not status.guarded:
+        yield (
+            "Programs run, repaired as they load. For norms in one dispatch, build "
+            "etvk_guard_vulkan (cpp/vulkan) and name it in ETVK_GUARD_BUILDER."
+        )
 
 
 def _print(
     status: VulkanStatus | None,
     problem: str | None,
     devices: tuple[VulkanDevice, ...],
-    advice: list[str],
+    steps: list[str],
 ) -> None:
     out = console()
-    versions = ", ".join(f"{name} {version or 'none'}" for name, version in _versions().items())
-    rows: list[tuple[str, Any, bool]] = [
-        ("versions", versions, True),
-        ("executorch", _executorch_place() or "not installed", _executorch_place() is not None),
-        ("delegate", _delegate_line(status), bool(status and status.available)),
-        ("builder", _builder_line(status), bool(status and status.guarded)),
-    ]
-    found = [f"{device.name}, {device.kind}, Vulkan {device.api_version}" for device in devices]
-    rows += [("device", line, True) for line in found] or [("device", "none found", False)]
-    for name, text, good in rows:
-        out.print(styled((f"{name:<11}", "bold"), (text, "" if good else "yellow")))
-    for line in advice:
-        out.print(styled(("next       ", "bold"), line))
+    for name, version in _versions().items():
+        out.print(styled((f"{name}: ", "bold"), version or "not installed"))
+    for device in devices:
+        text = f"{device.name} ({device.kind}, Vulkan {device.api_version})"
+        out.print(styled(("Vulkan device: ", "bold"), text))
+    if not devices:
+        out.print(styled(("Vulkan device: ", "bold"), "none"))
+    if status is not None:
+        out.print(styled(("delegate: ", "bold"), _delegate(status)))
+        out.print(styled(("builder: ", "bold"), _builder(status)))
+        for message in status.messages:
+            out.print(styled(f"  {message}"))
+    for step in steps:
+        out.print(styled(("next: ", "bold yellow"), step))
+    if not steps:
+        out.print(styled(("everything is in place", "green")))
 
 
-def _delegate_line(status: VulkanStatus | None) -> str:
-    if status is None or not status.available:
+def _delegate(status: VulkanStatus) -> str:
+    if not status.available:
         return "none"
     return status.backend or "built into executorch"
 
 
-def _builder_line(status: VulkanStatus | None) -> str:
-    if status is None or status.builder is None:
+def _builder(status: VulkanStatus) -> Any:
+    if status.builder is None:
         return "none"
-    return f"{status.builder.message} ({status.builder_path})"
+    return f"{status.builder.state} ({status.builder_path}): {status.builder.message}"

@@ -46,8 +46,8 @@ def repair(
 
 def _print(file: str, result: pte.RepairResult) -> None:
     out = console()
-    sites = count(len(result.repaired), "site")
-    done = f"{sites} repaired" if result.changed else "nothing to repair, copied as it is"
+    found = count(len(result.repaired), "finding")
+    done = f"{found} repaired" if result.changed else "nothing to repair, copied as it is"
     out.print(styled((file, "bold"), " -> ", (result.path or "", "bold"), ": ", (done, "green")))
     for finding in result.repaired:
         for line in finding_lines(finding):
