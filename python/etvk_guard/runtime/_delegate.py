@@ -79,7 +79,9 @@ def portable_lib() -> Any:
             warnings.simplefilter("ignore")  # "This API is experimental"
             return importlib.import_module("executorch.extension.pybindings.portable_lib")
     except ImportError as problem:
-        raise _errors.error(_errors.NO_EXECUTORCH, f"executorch cannot be used: {problem}") from problem
+        raise _errors.error(
+            _errors.NO_EXECUTORCH, f"executorch cannot be used: {problem}"
+        ) from problem
 
 
 def has_delegate() -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
-from etvk_guard import pte
+from etvk_guard.pte import open_program, repair
 from etvk_guard.runtime import _errors
 from etvk_guard.runtime._delegate import current_builder, enable_vulkan, portable_lib
 
@@ -136,7 +136,9 @@ def load(
         return _in_reference(path, chosen)
     if chosen == "builder" and not status.guarded:
         reason = status.builder.message if status.builder else "no builder library is loaded"
-        raise _errors.error(_errors.NO_BUILDER, f"the patched op builder is not in effect: {reason}")
+        raise _errors.error(
+            _errors.NO_BUILDER, f"the patched op builder is not in effect: {reason}"
+        )
     return _in_runtime(path, chosen, data_path)
 
 
@@ -145,7 +147,7 @@ def _source(path: str | os.PathLike[str] | bytes, guard: Guard) -> str | bytes:
     source = path if isinstance(path, bytes) else os.fsdecode(path)
     if guard != "repair":
         return source
-    result = pte.repair(source)
+    result = repair(source)
     return result.data if result.changed else source
 
 
@@ -177,11 +179,11 @@ def _in_runtime(
 
 
 def _in_reference(path: str | os.PathLike[str] | bytes, guard: Guard) -> LoadedProgram:
-    from etvk_guard import reference
+    import etvk_guard.reference as reference
 
     source = _source(path, guard)
     contract = "ideal" if guard == "builder" else "stock"
-    names = tuple(method.name for method in pte.open_program(source).methods)
+    names = tuple(method.name for method in open_program(source).methods)
 
     def load_method(name: str) -> RunMethod:
         return cast(RunMethod, reference.load(source, name, contract).run)
