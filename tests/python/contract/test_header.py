@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Container
 from pathlib import Path
 
 import pytest
@@ -82,8 +83,8 @@ def generate(table: Path, out: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def bits(names: object) -> int:
-    return sum(1 << i for i, r in enumerate(contract.releases()) if r in names)  # type: ignore[operator]
+def bits(names: Container[str]) -> int:
+    return sum(1 << i for i, release in enumerate(contract.releases()) if release in names)
 
 
 def number(code: str | None) -> int:
@@ -103,7 +104,7 @@ def expected() -> list[list[object]]:
         masks = [sum(1 << i for i in args) for args in (op.either, op.writes)]
         lines.append(["op", name, bits(op.releases), *masks])
         for row in op.prepack:
-            codes = [number(row.broken.get(w)) for w in ("runtime", "shape", "none", "mutable")]  # type: ignore[call-overload]
+            codes = [number(row.broken.get(w)) for w in ("runtime", "shape", "none", "mutable")]
             head = ["row", name, row.arg, row.name, CONDITION[row.condition], int(row.none_ok)]
             lines.append([*head, *codes, REWRITE[row.rewrite], bits(row.releases)])
     for missing in contract.missing_ops():
