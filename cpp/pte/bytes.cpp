@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes.h"
 
-#include <cstdlib>
-
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include "error.h"
 
@@ -25,8 +25,8 @@ Bytes::~Bytes() {
   }
 }
 
-// Maps whole pages around the range. Used for large flatbuffers only (programs of old releases, with their constants inline), of which
-// a few pages are read.
+// Maps whole pages around the range. Used for large flatbuffers only (programs of old releases, with their constants inline),
+// of which a few pages are read.
 bool Bytes::map(const Reader& reader, Range range) {
   const int descriptor = reader.descriptor();
   if (descriptor < 0 || range.offset % kAlignment != 0) {

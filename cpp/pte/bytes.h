@@ -3,12 +3,12 @@
 // Checked arithmetic, little-endian loads, and the bytes of one flatbuffer at an aligned address.
 #pragma once
 
+#include <etvk_guard/pte.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
-
-#include <etvk_guard/pte.h>
 
 namespace etvk_guard {
 

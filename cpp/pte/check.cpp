@@ -24,7 +24,12 @@ class OpChecker {
  public:
   OpChecker(const ProgramImpl& program, const DelegateView& delegate, const GraphView& graph, bool guarded, uint32_t index,
             std::vector<Finding>* findings)
-      : program_(program), delegate_(delegate), graph_(graph), guarded_(guarded), index_(index), findings_(findings),
+      : program_(program),
+        delegate_(delegate),
+        graph_(graph),
+        guarded_(guarded),
+        index_(index),
+        findings_(findings),
         args_(graph.arg_count(index)) {}
 
   void run() {
@@ -50,11 +55,19 @@ class OpChecker {
     const int32_t id = operand(row.arg);
     FindingCode code = FindingCode::kNone;
     switch (id < 0 ? Kind::kNone : graph_.kind(id)) {
-      case Kind::kNone: code = row.none_ok ? FindingCode::kNone : row.none; break;
-      case Kind::kMutable: code = row.mutable_; break;
+      case Kind::kNone:
+        code = row.none_ok ? FindingCode::kNone : row.none;
+        break;
+      case Kind::kMutable:
+        code = row.mutable_;
+        break;
       case Kind::kRuntime:
-      case Kind::kScalar: code = row.runtime; break;
-      case Kind::kConstant: code = constant_code(row, id); break;
+      case Kind::kScalar:
+        code = row.runtime;
+        break;
+      case Kind::kConstant:
+        code = constant_code(row, id);
+        break;
     }
     if (code != FindingCode::kNone) {
       report(code, row.name, culprit(row.name, id));
@@ -104,9 +117,12 @@ class OpChecker {
     }
     const TensorDesc desc = graph_.describe(id);
     switch (desc.kind) {
-      case Kind::kConstant: return "a constant, " + tensor_text(desc);
-      case Kind::kMutable: return "a mutable buffer, " + tensor_text(desc) + origin(id);
-      default: break;
+      case Kind::kConstant:
+        return "a constant, " + tensor_text(desc);
+      case Kind::kMutable:
+        return "a mutable buffer, " + tensor_text(desc) + origin(id);
+      default:
+        break;
     }
     return id == graph_.result(index_) ? tensor_text(desc) : "a run-time value, " + tensor_text(desc) + origin(id);
   }

@@ -3,14 +3,14 @@
 // Making errors and the words in them.
 #pragma once
 
+#include <etvk_guard/plan.h>
+#include <etvk_guard/pte.h>
+
 #include <cstdarg>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <etvk_guard/plan.h>
-#include <etvk_guard/pte.h>
 
 namespace etvk_guard {
 
@@ -23,8 +23,8 @@ std::string format_list(const char* pattern, va_list arguments);
 
 inline std::string number(uint64_t value) { return std::to_string(value); }
 
-// Bytes from a file for a message: at most `limit` of them, the rest as "...". They may be no UTF-8: the caller's caller decides how to
-// show them.
+// Bytes from a file for a message: at most `limit` of them, the rest as "...". They may be no UTF-8: the caller's caller
+// decides how to show them.
 std::string excerpt(std::string_view text, size_t limit = 80);
 
 std::string dims_text(const std::vector<int64_t>& dims);  // "[1, 1, 64]"

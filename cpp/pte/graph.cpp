@@ -15,7 +15,11 @@ constexpr uint32_t kMaxRank = 16;  // ExecuTorch's own limit
 class GraphVerifier {
  public:
   GraphVerifier(const vk::VkGraph& root, const uint8_t* data, size_t size, uint64_t file_offset)
-      : root_(root), data_(data), file_offset_(file_offset), budget_(size), value_count_(static_cast<int64_t>(count(root.values()))) {}
+      : root_(root),
+        data_(data),
+        file_offset_(file_offset),
+        budget_(size),
+        value_count_(static_cast<int64_t>(count(root.values()))) {}
 
   Error run() {
     if (constants() && values() && chain()) {
@@ -36,9 +40,12 @@ class GraphVerifier {
   }
   bool bad(const void* at, std::string message) { return fail(ErrorCode::kBadGraphFlatbuffer, at, std::move(message)); }
   bool bad_index(const void* at, const char* what) {
-    return fail(ErrorCode::kBadValueIndex, at, format("%s is not one of the graph's %lld values", what, static_cast<long long>(value_count_)));
+    return fail(ErrorCode::kBadValueIndex, at,
+                format("%s is not one of the graph's %lld values", what, static_cast<long long>(value_count_)));
   }
-  bool spend(const void* at, uint64_t items) { return budget_.spend(items) || bad(at, "its lists have more items than it has room for"); }
+  bool spend(const void* at, uint64_t items) {
+    return budget_.spend(items) || bad(at, "its lists have more items than it has room for");
+  }
 
   bool constants() {
     for (uint32_t i = 0; i < count(root_.constants()); ++i) {
@@ -67,13 +74,20 @@ class GraphVerifier {
       return bad(&value, format("value %d has no content", id));
     }
     switch (value.value_type()) {
-      case vk::GraphTypes::VkTensor: return tensor(*value.value_as_VkTensor(), id);
-      case vk::GraphTypes::ValueList: return value_list(*value.value_as_ValueList(), id);
-      case vk::GraphTypes::IntList: return numbers(value, value.value_as_IntList()->items());
-      case vk::GraphTypes::DoubleList: return numbers(value, value.value_as_DoubleList()->items());
-      case vk::GraphTypes::BoolList: return numbers(value, value.value_as_BoolList()->items());
-      case vk::GraphTypes::String: return spend(&value, count(value.value_as_String()->string_val()));
-      default: return true;  // scalars, and types from a newer schema, which nothing here looks into
+      case vk::GraphTypes::VkTensor:
+        return tensor(*value.value_as_VkTensor(), id);
+      case vk::GraphTypes::ValueList:
+        return value_list(*value.value_as_ValueList(), id);
+      case vk::GraphTypes::IntList:
+        return numbers(value, value.value_as_IntList()->items());
+      case vk::GraphTypes::DoubleList:
+        return numbers(value, value.value_as_DoubleList()->items());
+      case vk::GraphTypes::BoolList:
+        return numbers(value, value.value_as_BoolList()->items());
+      case vk::GraphTypes::String:
+        return spend(&value, count(value.value_as_String()->string_val()));
+      default:
+        return true;  // scalars, and types from a newer schema, which nothing here looks into
     }
   }
 
@@ -93,7 +107,8 @@ class GraphVerifier {
     for (uint32_t i = 0; i < count(list.items()); ++i) {
       const int32_t item = list.items()->Get(i);
       if (item >= id && root_.values()->Get(static_cast<uint32_t>(item))->value_type() == vk::GraphTypes::ValueList) {
-        return fail(ErrorCode::kBadValueIndex, &list, format("value list %d holds value list %d, which is not before it", id, item));
+        return fail(ErrorCode::kBadValueIndex, &list,
+                    format("value list %d holds value list %d, which is not before it", id, item));
       }
     }
     return true;
@@ -102,15 +117,16 @@ class GraphVerifier {
   bool tensor(const vk::VkTensor& tensor, int32_t id) {
     const uint64_t rank = count(tensor.dims());
     if (rank > kMaxRank) {
-      return fail(ErrorCode::kTooLarge, &tensor, format("value %d has rank %llu; ExecuTorch allows %u", id,
-                                                        static_cast<unsigned long long>(rank), kMaxRank));
+      return fail(ErrorCode::kTooLarge, &tensor,
+                  format("value %d has rank %llu; ExecuTorch allows %u", id, static_cast<unsigned long long>(rank), kMaxRank));
     }
     if (tensor.constant_id() < 0) {
       return true;
     }
     if (static_cast<uint64_t>(tensor.constant_id()) >= count(root_.constants())) {
-      return fail(ErrorCode::kBadConstant, &tensor, format("value %d is constant %d of %llu", id, tensor.constant_id(),
-                                                           static_cast<unsigned long long>(count(root_.constants()))));
+      return fail(ErrorCode::kBadConstant, &tensor,
+                  format("value %d is constant %d of %llu", id, tensor.constant_id(),
+                         static_cast<unsigned long long>(count(root_.constants()))));
     }
     return constant_size(tensor, id);
   }
@@ -122,9 +138,9 @@ class GraphVerifier {
       fits = checked_mul(bytes, tensor.dims()->Get(i), &bytes);
     }
     const uint64_t length = root_.constants()->Get(static_cast<uint32_t>(tensor.constant_id()))->length();
-    return (fits && bytes <= length) ||
-           fail(ErrorCode::kBadConstant, &tensor,
-                format("value %d needs more than the %s bytes of constant %d", id, number(length).c_str(), tensor.constant_id()));
+    return (fits && bytes <= length) || fail(ErrorCode::kBadConstant, &tensor,
+                                             format("value %d needs more than the %s bytes of constant %d", id,
+                                                    number(length).c_str(), tensor.constant_id()));
   }
 
   bool chain() {
@@ -154,11 +170,12 @@ class GraphVerifier {
 
 Error GraphView::open(const uint8_t* data, size_t size, uint64_t file_offset, GraphView* into) {
   if (size < 8 || !vk::VkGraphBufferHasIdentifier(data)) {
-    return make_error(ErrorCode::kBadGraphFlatbuffer, file_offset, "it does not have the identifier \"%s\"", vk::VkGraphIdentifier());
+    return make_error(ErrorCode::kBadGraphFlatbuffer, file_offset, "it does not have the identifier \"%s\"",
+                      vk::VkGraphIdentifier());
   }
   if (!verify_structure<vk::VkGraph>(data, size, vk::VkGraphIdentifier())) {
-    return make_error(ErrorCode::kBadGraphFlatbuffer, file_offset, "a table, vector or string lies outside its %s bytes, or is misaligned",
-                      number(size).c_str());
+    return make_error(ErrorCode::kBadGraphFlatbuffer, file_offset,
+                      "a table, vector or string lies outside its %s bytes, or is misaligned", number(size).c_str());
   }
   GraphView graph;
   graph.root_ = vk::GetVkGraph(data);
@@ -260,13 +277,18 @@ uint32_t element_size(DType dtype) {
   switch (dtype) {
     case DType::kBool:
     case DType::kUInt8:
-    case DType::kInt8: return 1;
-    case DType::kFloat16: return 2;
+    case DType::kInt8:
+      return 1;
+    case DType::kFloat16:
+      return 2;
     case DType::kInt32:
-    case DType::kFloat32: return 4;
+    case DType::kFloat32:
+      return 4;
     case DType::kFloat64:
-    case DType::kInt64: return 8;
-    case DType::kUnset: return 0;
+    case DType::kInt64:
+      return 8;
+    case DType::kUnset:
+      return 0;
   }
   return 0;
 }

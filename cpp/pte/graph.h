@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validated view of one VkGraph, with what the contract asks of its values: which are constants, which are written and by which op.
+// A validated view of one VkGraph, with what the contract asks of its values: which are constants, which are written and by
+// which op.
 #pragma once
+
+#include <etvk_guard/plan.h>
+#include <etvk_guard/pte.h>
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include <etvk_guard/plan.h>
-#include <etvk_guard/pte.h>
-
 #include "schema.h"
 
 namespace etvk_guard {
 
-// Every index that the accessors take must be below the matching count; everything that they return was validated when the graph was
-// opened: args, list items, inputs and outputs are ids of values, constant ids are in range, and no table or string is null.
+// Every index that the accessors take must be below the matching count; everything that they return was validated when the
+// graph was opened: args, list items, inputs and outputs are ids of values, constant ids are in range, and no table or string
+// is null.
 class GraphView {
  public:
   GraphView() = default;
 
-  // `file_offset`: where the flatbuffer starts in the file. kBadGraphFlatbuffer, kBadValueIndex, kBadConstant. Ranges of constants are
-  // not held against the blob here (program.cpp does).
+  // `file_offset`: where the flatbuffer starts in the file. kBadGraphFlatbuffer, kBadValueIndex, kBadConstant. Ranges of
+  // constants are not held against the blob here (program.cpp does).
   static Error open(const uint8_t* data, size_t size, uint64_t file_offset, GraphView* into);
 
   const vk::VkGraph& root() const { return *root_; }
@@ -70,8 +72,8 @@ class GraphView {
   uint64_t file_offset_ = 0;
   uint32_t op_count_ = 0;
   uint32_t value_count_ = 0;
-  std::vector<uint8_t> flags_;       // a value's kInput, kOutput
-  std::vector<int32_t> producers_;   // a value's first writer
+  std::vector<uint8_t> flags_;      // a value's kInput, kOutput
+  std::vector<int32_t> producers_;  // a value's first writer
 };
 
 // Bytes of an element; 0 for a dtype that is not known.

@@ -33,15 +33,16 @@ Error check_identifier(const uint8_t* head, uint64_t available) {
 Error check_extended(const ExtendedHeader& header, uint64_t file_size) {
   const uint64_t offset = ExtendedHeader::kOffset;
   if (header.length < ExtendedHeader::kLength) {
-    return make_error(ErrorCode::kBadExtendedHeader, offset, "its length is %u, below %u", header.length, ExtendedHeader::kLength);
+    return make_error(ErrorCode::kBadExtendedHeader, offset, "its length is %u, below %u", header.length,
+                      ExtendedHeader::kLength);
   }
   if (header.program_size < ExtendedHeader::kOffset + header.length) {
     return make_error(ErrorCode::kBadExtendedHeader, offset, "a program size of %s does not cover the header",
                       number(header.program_size).c_str());
   }
   if (header.program_size > file_size) {
-    return make_error(ErrorCode::kTruncated, offset, "the program has %s bytes, the file %s", number(header.program_size).c_str(),
-                      number(file_size).c_str());
+    return make_error(ErrorCode::kTruncated, offset, "the program has %s bytes, the file %s",
+                      number(header.program_size).c_str(), number(file_size).c_str());
   }
   if (header.segment_base == 0) {
     if (header.segment_data_size != 0) {
@@ -113,13 +114,15 @@ Error check_blob(const BlobHeader& header, Range blob) {
                       header.flatbuffer_size, header.flatbuffer_offset);
   }
   if (!in_range(header.flatbuffer_offset, header.flatbuffer_size, blob.size)) {
-    return make_error(ErrorCode::kBadDelegateHeader, blob.offset, "a flatbuffer of %u bytes at %u does not fit a blob of %s bytes",
-                      header.flatbuffer_size, header.flatbuffer_offset, number(blob.size).c_str());
+    return make_error(ErrorCode::kBadDelegateHeader, blob.offset,
+                      "a flatbuffer of %u bytes at %u does not fit a blob of %s bytes", header.flatbuffer_size,
+                      header.flatbuffer_offset, number(blob.size).c_str());
   }
   const uint64_t flatbuffer_end = uint64_t{header.flatbuffer_offset} + header.flatbuffer_size;
   if (header.bytes_offset < flatbuffer_end) {
-    return make_error(ErrorCode::kBadDelegateHeader, blob.offset, "constants start at %u, inside the flatbuffer that ends at %s",
-                      header.bytes_offset, number(flatbuffer_end).c_str());
+    return make_error(ErrorCode::kBadDelegateHeader, blob.offset,
+                      "constants start at %u, inside the flatbuffer that ends at %s", header.bytes_offset,
+                      number(flatbuffer_end).c_str());
   }
   if (!in_range(header.bytes_offset, header.bytes_size, blob.size)) {
     return make_error(ErrorCode::kBadDelegateHeader, blob.offset, "constants of %s bytes at %u do not fit a blob of %s bytes",

@@ -4,16 +4,16 @@
 // little-endian.
 #pragma once
 
-#include <cstdint>
-
 #include <etvk_guard/pte.h>
+
+#include <cstdint>
 
 #include "bytes.h"
 
 namespace etvk_guard {
 
-// "eh00" at byte 8 of the file: magic, u32 length (from the magic), u64 program size, u64 segment base offset and, if the length
-// allows, u64 segment data size. Absent in old files: then the whole file is the flatbuffer and there are no segments.
+// "eh00" at byte 8 of the file: magic, u32 length (from the magic), u64 program size, u64 segment base offset and, if the
+// length allows, u64 segment data size. Absent in old files: then the whole file is the flatbuffer and there are no segments.
 struct ExtendedHeader {
   static constexpr uint64_t kOffset = 8;
   static constexpr uint32_t kLength = 24;          // without the segment data size
@@ -30,8 +30,8 @@ struct ExtendedHeader {
   static Error read(const Reader& reader, ExtendedHeader* into);
 };
 
-// 4 bytes of anything, "VH00", u16 header length, u32 flatbuffer offset, u32 flatbuffer size, u32 bytes offset, u64 bytes size. Offsets
-// count from the start of the blob.
+// 4 bytes of anything, "VH00", u16 header length, u32 flatbuffer offset, u32 flatbuffer size, u32 bytes offset, u64 bytes size.
+// Offsets count from the start of the blob.
 struct BlobHeader {
   static constexpr uint64_t kLength = 30;
 

@@ -46,8 +46,8 @@ class Opener {
   Opener(const Reader& reader, ProgramImpl* program) : reader_(reader), program_(*program) {}
 
   Error run() {
-    const bool done = structure() && segments() && constants() && named_data() && plans() && delegates() && inline_apart() && blobs() &&
-                      workload();
+    const bool done = structure() && segments() && constants() && named_data() && plans() && delegates() && inline_apart() &&
+                      blobs() && workload();
     (void)done;  // error_ says the same
     return std::move(error_);
   }
@@ -91,8 +91,9 @@ class Opener {
       Range range{0, segment->size()};
       if (!checked_add(base, segment->offset(), &range.offset) || !in_range(range.offset, range.size, reader_.size())) {
         return fail(make_error(ErrorCode::kSegmentOutOfRange, program_.offset_of(segment),
-                               "segment %u has %s bytes at %s after byte %s, but the file has %s", i, number(range.size).c_str(),
-                               number(segment->offset()).c_str(), number(base).c_str(), number(reader_.size()).c_str()));
+                               "segment %u has %s bytes at %s after byte %s, but the file has %s", i,
+                               number(range.size).c_str(), number(segment->offset()).c_str(), number(base).c_str(),
+                               number(reader_.size()).c_str()));
       }
       program_.segments.push_back(range);
     }
@@ -111,8 +112,8 @@ class Opener {
     }
     if (table.segment_index() >= program_.segments.size()) {
       // A list with only the entry for "no constant" goes with no segment.
-      return table.offsets()->size() == 1 || bad(&table, format("%s is in segment %u of %zu", what, table.segment_index(),
-                                                                program_.segments.size()));
+      return table.offsets()->size() == 1 ||
+             bad(&table, format("%s is in segment %u of %zu", what, table.segment_index(), program_.segments.size()));
     }
     if (!items_aligned(table.offsets())) {
       return bad(&table, "a list of 64-bit numbers is not aligned");
@@ -246,7 +247,8 @@ class Opener {
       if (program_.backend(delegate) != kVulkanBackend) {
         continue;
       }
-      const auto found = known.emplace(std::make_pair(delegate.data.offset, delegate.data.size), static_cast<int32_t>(program_.blobs.size()));
+      const auto found =
+          known.emplace(std::make_pair(delegate.data.offset, delegate.data.size), static_cast<int32_t>(program_.blobs.size()));
       if (found.second) {
         program_.blobs.emplace_back();
         if (Error error = open_blob(delegate, &program_.blobs.back())) {
@@ -281,7 +283,8 @@ class Opener {
     if (Error error = Bytes::load(reader_, blob->graph_range, &blob->graph_bytes)) {
       return error;
     }
-    if (Error error = GraphView::open(blob->graph_bytes.data(), blob->graph_bytes.size(), blob->graph_range.offset, &blob->graph)) {
+    if (Error error =
+            GraphView::open(blob->graph_bytes.data(), blob->graph_bytes.size(), blob->graph_range.offset, &blob->graph)) {
       return error;
     }
     return constant_ranges(*blob);
@@ -302,8 +305,9 @@ class Opener {
         offset = 0;
       }
       if (!in_range(offset, bytes->length(), available)) {
-        return make_error(ErrorCode::kBadConstant, blob.graph.offset_of(bytes), "constant %u has %s bytes at %s of the %s that are there",
-                          i, number(bytes->length()).c_str(), number(offset).c_str(), number(available).c_str());
+        return make_error(ErrorCode::kBadConstant, blob.graph.offset_of(bytes),
+                          "constant %u has %s bytes at %s of the %s that are there", i, number(bytes->length()).c_str(),
+                          number(offset).c_str(), number(available).c_str());
       }
     }
     return {};
@@ -319,7 +323,8 @@ class Opener {
       ops += uint64_t{blob.graph.op_count()} * blob.users.size();
     }
     return ops <= kAlways || ops <= bytes / 8 ||
-           fail(make_error(ErrorCode::kTooLarge, kNoOffset, "its delegates share blobs so often that they come to %s ops", number(ops).c_str()));
+           fail(make_error(ErrorCode::kTooLarge, kNoOffset, "its delegates share blobs so often that they come to %s ops",
+                           number(ops).c_str()));
   }
 
   static constexpr int8_t kInline = 0;

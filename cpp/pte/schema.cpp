@@ -72,7 +72,8 @@ bool walk(const Table* table, const TypeTable* type, std::string* path) {
 bool has_unknown_fields(const Table* table, uint16_t known_count) {
   const uint8_t* vtable = table->GetVTable();
   const auto size = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable);
-  for (size_t at = field_offset(known_count); at + sizeof(flatbuffers::voffset_t) <= size; at += sizeof(flatbuffers::voffset_t)) {
+  for (size_t at = field_offset(known_count); at + sizeof(flatbuffers::voffset_t) <= size;
+       at += sizeof(flatbuffers::voffset_t)) {
     if (flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable + at) != 0) {
       return true;
     }

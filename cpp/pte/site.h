@@ -3,9 +3,9 @@
 // From an op of a VkGraph to the planner's description of a norm.
 #pragma once
 
-#include <cstdint>
-
 #include <etvk_guard/plan.h>
+
+#include <cstdint>
 
 #include "graph.h"
 
@@ -24,8 +24,8 @@ struct NormArgs {
 // The layout of a norm's arguments; nullptr if the op is no norm that we know, or has another number of arguments.
 const NormArgs* norm_args(const GraphView& graph, uint32_t op_index);
 
-// `op_index` must be one for which norm_args() is not null. A value that is no tensor has Kind::kScalar (or kNone) and no dims; so the
-// planner refuses a site whose x or out is not a tensor.
+// `op_index` must be one for which norm_args() is not null. A value that is no tensor has Kind::kScalar (or kNone) and no dims;
+// so the planner refuses a site whose x or out is not a tensor.
 NormSite make_site(const GraphView& graph, uint32_t op_index);
 
 }  // namespace etvk_guard

@@ -16,8 +16,8 @@ class PlanVerifier {
       : plan_(plan), base_(base), budget_(budget), value_count_(static_cast<int64_t>(count(plan.values()))) {}
 
   Error run() {
-    if (method_name() && names() && values() && indices(&plan_, plan_.inputs(), "an input") && indices(&plan_, plan_.outputs(), "an output") &&
-               aligned(&plan_, plan_.non_const_buffer_sizes())) {
+    if (method_name() && names() && values() && indices(&plan_, plan_.inputs(), "an input") &&
+        indices(&plan_, plan_.outputs(), "an output") && aligned(&plan_, plan_.non_const_buffer_sizes())) {
       chains();
     }
     if (error_) {
@@ -37,21 +37,23 @@ class PlanVerifier {
 
   bool index(const void* at, int64_t value, const char* what) {
     return (value >= 0 && value < value_count_) ||
-           fail(ErrorCode::kBadValueIndex, at, format("%s is value %lld of %lld", what, static_cast<long long>(value),
-                                                      static_cast<long long>(value_count_)));
+           fail(ErrorCode::kBadValueIndex, at,
+                format("%s is value %lld of %lld", what, static_cast<long long>(value), static_cast<long long>(value_count_)));
   }
   template <typename V>
   bool indices(const void* at, const V* list, const char* what, int64_t lowest = 0) {
     return spend(at, count(list)) &&
            (items_below(list, value_count_, lowest) ||
-            fail(ErrorCode::kBadValueIndex, at, format("%s is not one of the method's %lld values", what,
-                                                       static_cast<long long>(value_count_))));
+            fail(ErrorCode::kBadValueIndex, at,
+                 format("%s is not one of the method's %lld values", what, static_cast<long long>(value_count_))));
   }
   template <typename V>
   bool aligned(const void* at, const V* list) {
     return items_aligned(list) || bad(at, "a list of 64-bit numbers is not aligned");
   }
-  bool spend(const void* at, uint64_t items) { return budget_->spend(items) || bad(at, "its lists have more items than it has room for"); }
+  bool spend(const void* at, uint64_t items) {
+    return budget_->spend(items) || bad(at, "its lists have more items than it has room for");
+  }
 
   // Every finding carries the method's name.
   bool method_name() {
@@ -59,7 +61,8 @@ class PlanVerifier {
       return bad(&plan_, "a method has no name");
     }
     return plan_.name()->size() <= kMaxMethodName ||
-           fail(ErrorCode::kTooLarge, &plan_, format("a method's name has %u bytes; at most %u are taken", plan_.name()->size(), kMaxMethodName));
+           fail(ErrorCode::kTooLarge, &plan_,
+                format("a method's name has %u bytes; at most %u are taken", plan_.name()->size(), kMaxMethodName));
   }
 
   bool names() {
@@ -105,7 +108,8 @@ class PlanVerifier {
       case et::KernelTypes::String:
         return spend(&value, count(value.val_as_String()->string_val()));
       case et::KernelTypes::IntList:
-        return aligned(&value, value.val_as_IntList()->items()) && indices(&value, value.val_as_IntList()->items(), "an item of an int list");
+        return aligned(&value, value.val_as_IntList()->items()) &&
+               indices(&value, value.val_as_IntList()->items(), "an item of an int list");
       case et::KernelTypes::DoubleList:
         return aligned(&value, value.val_as_DoubleList()->items()) && spend(&value, count(value.val_as_DoubleList()->items()));
       case et::KernelTypes::BoolList:
@@ -122,7 +126,8 @@ class PlanVerifier {
   bool chains() {
     for (uint32_t c = 0; c < count(plan_.chains()); ++c) {
       const et::Chain* chain = plan_.chains()->Get(c);
-      if (!indices(chain, chain->inputs(), "an input of a chain") || !indices(chain, chain->outputs(), "an output of a chain")) {
+      if (!indices(chain, chain->inputs(), "an input of a chain") ||
+          !indices(chain, chain->outputs(), "an output of a chain")) {
         return false;
       }
       for (uint32_t i = 0; i < count(chain->instructions()); ++i) {
@@ -150,7 +155,8 @@ class PlanVerifier {
         return bad(at, "an instruction has no type");
       case et::InstructionArguments::KernelCall: {
         const et::KernelCall* call = instruction.instr_args_as_KernelCall();
-        return reference(at, call->op_index(), count(plan_.operators()), "operator") && indices(at, call->args(), "an argument of an operator");
+        return reference(at, call->op_index(), count(plan_.operators()), "operator") &&
+               indices(at, call->args(), "an argument of an operator");
       }
       case et::InstructionArguments::DelegateCall: {
         const et::DelegateCall* call = instruction.instr_args_as_DelegateCall();

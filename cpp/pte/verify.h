@@ -3,16 +3,16 @@
 // Verification of a flatbuffer: first its structure (flatbuffers' own verifier, bounded), then what the schema cannot say.
 #pragma once
 
-#include <cstdint>
-
 #include <etvk_guard/pte.h>
+
+#include <cstdint>
 
 #include "schema.h"
 
 namespace etvk_guard {
 
-// A flatbuffer may share its parts, so that a small file can stand for a huge tree. Lists and names of up to kFree items are taken as they
-// come; longer ones draw on an allowance in proportion to the buffer, which an honest file cannot use up.
+// A flatbuffer may share its parts, so that a small file can stand for a huge tree. Lists and names of up to kFree items are
+// taken as they come; longer ones draw on an allowance in proportion to the buffer, which an honest file cannot use up.
 class Budget {
  public:
   static constexpr uint64_t kFree = 64;
@@ -33,8 +33,8 @@ class Budget {
   uint64_t left_;
 };
 
-// Whether the buffer is a sound flatbuffer of root type T. Each table takes 4 bytes or more to refer to, so an honest buffer has fewer tables
-// than a quarter of its bytes. `data` is 16-byte aligned.
+// Whether the buffer is a sound flatbuffer of root type T. Each table takes 4 bytes or more to refer to, so an honest buffer
+// has fewer tables than a quarter of its bytes. `data` is 16-byte aligned.
 template <typename T>
 bool verify_structure(const uint8_t* data, size_t size, const char* identifier) {
   flatbuffers::Verifier::Options options;
@@ -48,7 +48,8 @@ bool verify_structure(const uint8_t* data, size_t size, const char* identifier) 
 // The verifier aligns a vector's length, but not its items. True for null and for an empty vector.
 template <typename V>
 bool items_aligned(const V* vector) {
-  return vector == nullptr || vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(typename V::value_type) == 0;
+  return vector == nullptr || vector->size() == 0 ||
+         reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(typename V::value_type) == 0;
 }
 
 template <typename V>
@@ -68,7 +69,8 @@ bool items_below(const V* vector, int64_t limit, int64_t lowest = 0) {
   return true;
 }
 
-// A method: its values, lists, chains, instructions, operators and delegates refer to what exists. `base` is the Program flatbuffer.
+// A method: its values, lists, chains, instructions, operators and delegates refer to what exists. `base` is the Program
+// flatbuffer.
 Error verify_plan(const et::ExecutionPlan& plan, const uint8_t* base, Budget* budget);
 
 }  // namespace etvk_guard

@@ -14,7 +14,9 @@ void put(Buffer* into, uint64_t value, int bytes) {
 
 void pad(Buffer* into, size_t alignment = 16) { into->resize((into->size() + alignment - 1) / alignment * alignment); }
 
-Buffer contents(const flatbuffers::FlatBufferBuilder& fbb) { return {fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize()}; }
+Buffer contents(const flatbuffers::FlatBufferBuilder& fbb) {
+  return {fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize()};
+}
 
 uint64_t bytes_of(const std::vector<uint32_t>& dims, int8_t dtype) {
   uint64_t bytes = dtype == GraphBuilder::kHalf ? 2 : 4;
@@ -33,7 +35,8 @@ int GraphBuilder::add(vk::GraphTypes type, flatbuffers::Offset<void> content) {
 
 int GraphBuilder::typed(vk::GraphTypes type, flatbuffers::Offset<void> content) { return add(type, content); }
 
-int GraphBuilder::tensor(const std::vector<uint32_t>& dims, int constant_id, int8_t dtype, int mem_obj_id, uint8_t storage, uint8_t layout) {
+int GraphBuilder::tensor(const std::vector<uint32_t>& dims, int constant_id, int8_t dtype, int mem_obj_id, uint8_t storage,
+                         uint8_t layout) {
   const auto list = fbb_.CreateVector(dims);
   return add(vk::GraphTypes::VkTensor, vk::CreateVkTensor(fbb_, dtype, list, constant_id, mem_obj_id, storage, layout).Union());
 }
@@ -158,13 +161,15 @@ class ProgramWriter {
     }
     flatbuffers::Offset<et::SubsegmentOffsets> constants;
     if (spec_.constant_segment) {
-      constants = et::CreateSubsegmentOffsets(fbb_, spec_.constant_segment->first, fbb_.CreateVector(spec_.constant_segment->second));
+      constants =
+          et::CreateSubsegmentOffsets(fbb_, spec_.constant_segment->first, fbb_.CreateVector(spec_.constant_segment->second));
     }
     const auto plans_list = fbb_.CreateVector(plans);
     const auto blobs_list = fbb_.CreateVector(blobs);
     const auto segments_list = fbb_.CreateVector(segments);
     const auto named_list = fbb_.CreateVector(named);
-    fbb_.Finish(et::CreateProgram(fbb_, 0, plans_list, 0, blobs_list, segments_list, constants, 0, named_list), spec_.identifier.c_str());
+    fbb_.Finish(et::CreateProgram(fbb_, 0, plans_list, 0, blobs_list, segments_list, constants, 0, named_list),
+                spec_.identifier.c_str());
     return contents(fbb_);
   }
 
@@ -204,8 +209,9 @@ class ProgramWriter {
     }
     const auto list = fbb_.CreateVector(specs);
     const auto id = delegate.no_id ? flatbuffers::Offset<flatbuffers::String>() : fbb_.CreateString(delegate.backend);
-    const auto processed = delegate.no_processed ? flatbuffers::Offset<et::BackendDelegateDataReference>()
-                                                 : et::CreateBackendDelegateDataReference(fbb_, delegate.location, delegate.index);
+    const auto processed = delegate.no_processed
+                               ? flatbuffers::Offset<et::BackendDelegateDataReference>()
+                               : et::CreateBackendDelegateDataReference(fbb_, delegate.location, delegate.index);
     return et::CreateBackendDelegate(fbb_, id, processed, list);
   }
 

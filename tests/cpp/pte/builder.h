@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small programs for the tests, written with flatbuffers' own builder: not with the code under test. Wrong values go in as they are given.
+// Small programs for the tests, written with flatbuffers' own builder: not with the code under test. Wrong values go in as they
+// are given.
 #pragma once
+
+#include <etvk_guard/pte.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <etvk_guard/pte.h>
 
 #include "schema.h"
 
@@ -23,8 +24,8 @@ class GraphBuilder {
   static constexpr int8_t kHalf = 4;
   static constexpr int8_t kFloat = 5;
 
-  int tensor(const std::vector<uint32_t>& dims, int constant_id = -1, int8_t dtype = kFloat, int mem_obj_id = -1, uint8_t storage = 1,
-             uint8_t layout = 0);
+  int tensor(const std::vector<uint32_t>& dims, int constant_id = -1, int8_t dtype = kFloat, int mem_obj_id = -1,
+             uint8_t storage = 1, uint8_t layout = 0);
   // A tensor with a constant of the right size, under its own name in the program's named data.
   int constant(const std::vector<uint32_t>& dims, int8_t dtype = kFloat);
   int input(const std::vector<uint32_t>& dims, int8_t dtype = kFloat);
@@ -69,32 +70,32 @@ struct BlobSpec {
   Buffer graph;
   Buffer bytes;
   std::string magic = "VH00";
-  std::optional<uint16_t> length;             // fields of the header, instead of the right ones
+  std::optional<uint16_t> length;  // fields of the header, instead of the right ones
   std::optional<uint32_t> flatbuffer_offset, flatbuffer_size, bytes_offset;
   std::optional<uint64_t> bytes_size;
   Buffer build() const;
 };
 
 struct DelegateSpec {
-  int8_t location = 1;                        // 0: inline, 1: segment
+  int8_t location = 1;  // 0: inline, 1: segment
   uint32_t index = 0;
   std::string backend = "VulkanBackend";
-  std::vector<std::string> specs;             // keys of compile specs
+  std::vector<std::string> specs;  // keys of compile specs
   bool no_processed = false, no_id = false;
 };
 
 struct MethodSpec {
   std::string name = "forward";
   std::vector<DelegateSpec> delegates;
-  int tensors = 2;                            // values of the plan: float [1, 4]; the delegates take 0 and write 1
+  int tensors = 2;  // values of the plan: float [1, 4]; the delegates take 0 and write 1
   std::vector<int32_t> inputs = {0}, outputs = {1};
-  std::vector<int32_t> call_args = {0, 1};    // of every delegate call
+  std::vector<int32_t> call_args = {0, 1};  // of every delegate call
   bool no_name = false;
-  int32_t call_delegate = -1;                 // instead of each delegate in turn
+  int32_t call_delegate = -1;  // instead of each delegate in turn
 };
 
 struct SegmentSpec {
-  uint64_t offset, size;                      // after the segment base
+  uint64_t offset, size;  // after the segment base
 };
 
 // A program file: flatbuffer with extended header, then segments, 16-aligned.

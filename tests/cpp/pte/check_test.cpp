@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // check(): one small graph a case; what is expected is written down from the contract's words.
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <ostream>
-
-#include <gtest/gtest.h>
 
 #include "builder.h"
 
@@ -30,18 +30,26 @@ int runtime(GraphBuilder& g, const std::vector<uint32_t>& dims, int8_t dtype = G
 
 const Case kCases[] = {
     {"rms_leaf", [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), g.constant({4}), {1, 7, 4}); }, {}},
-    {"rms_leaf_with_leading_ones", [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), g.constant({1, 1, 4}), {1, 7, 4}); }, {}},
-    {"rms_leaf_half",
-     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}, 4), g.constant({4}, 4), {7, 4}, 4); },
+    {"rms_leaf_with_leading_ones",
+     [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), g.constant({1, 1, 4}), {1, 7, 4}); },
      {}},
-    {"rms_runtime", [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), runtime(g, {1, 1, 4}), {1, 7, 4}); },
-     {{FindingCode::kNormWeightRuntime, "weight"}}, "float32 [1, 1, 4], made by op 0 (aten.sigmoid.default); x is float32 [1, 7, 4]"},
-    {"rms_input", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.input({4}), {7, 4}); },
-     {{FindingCode::kNormWeightRuntime, "weight"}}, "an input of the graph"},
-    {"rms_scalar", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.symint(3), {7, 4}); },
-     {{FindingCode::kNormWeightRuntime, "weight"}}, "SymInt"},
-    {"rms_none", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.null(), {7, 4}); },
-     {{FindingCode::kNormWeightMissing, "weight"}}, "weight is missing"},
+    {"rms_leaf_half", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}, 4), g.constant({4}, 4), {7, 4}, 4); }, {}},
+    {"rms_runtime",
+     [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), runtime(g, {1, 1, 4}), {1, 7, 4}); },
+     {{FindingCode::kNormWeightRuntime, "weight"}},
+     "float32 [1, 1, 4], made by op 0 (aten.sigmoid.default); x is float32 [1, 7, 4]"},
+    {"rms_input",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.input({4}), {7, 4}); },
+     {{FindingCode::kNormWeightRuntime, "weight"}},
+     "an input of the graph"},
+    {"rms_scalar",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.symint(3), {7, 4}); },
+     {{FindingCode::kNormWeightRuntime, "weight"}},
+     "SymInt"},
+    {"rms_none",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.null(), {7, 4}); },
+     {{FindingCode::kNormWeightMissing, "weight"}},
+     "weight is missing"},
     {"rms_mutable_input",
      [](GraphBuilder& g) {
        const int x = g.input({7, 4});
@@ -49,7 +57,8 @@ const Case kCases[] = {
        g.inputs({static_cast<uint32_t>(x), static_cast<uint32_t>(w)});
        g.rms_norm(x, w, {7, 4});
      },
-     {{FindingCode::kPrepackMutable, "weight"}}, "a mutable buffer"},
+     {{FindingCode::kPrepackMutable, "weight"}},
+     "a mutable buffer"},
     {"rms_mutable_written",
      [](GraphBuilder& g) {
        const int x = g.input({7, 4});
@@ -57,25 +66,38 @@ const Case kCases[] = {
        g.rms_norm(x, w, {7, 4});
        g.op("aten.sigmoid.default", {x, w});
      },
-     {{FindingCode::kPrepackMutable, "weight"}}, "made by op 1"},
-    {"rms_constant_rows", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({7, 4}), {7, 4}); },
-     {{FindingCode::kNormWeightShape, "weight"}}, "a constant, float32 [7, 4]; x is float32 [7, 4]"},
-    {"rms_constant_one", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({1}), {7, 4}); },
+     {{FindingCode::kPrepackMutable, "weight"}},
+     "made by op 1"},
+    {"rms_constant_rows",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({7, 4}), {7, 4}); },
+     {{FindingCode::kNormWeightShape, "weight"}},
+     "a constant, float32 [7, 4]; x is float32 [7, 4]"},
+    {"rms_constant_one",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({1}), {7, 4}); },
      {{FindingCode::kNormWeightShape, "weight"}}},
-    {"rms_constant_column", [](GraphBuilder& g) { g.rms_norm(g.input({4, 4}), g.constant({4, 1}), {4, 4}); },
+    {"rms_constant_column",
+     [](GraphBuilder& g) { g.rms_norm(g.input({4, 4}), g.constant({4, 1}), {4, 4}); },
      {{FindingCode::kNormWeightShape, "weight"}}},
-    {"rms_constant_rank_0", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({}), {7, 4}); },
+    {"rms_constant_rank_0",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({}), {7, 4}); },
      {{FindingCode::kNormWeightShape, "weight"}}},
-    {"rms_broadcast_up", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({2, 1, 4}), {2, 7, 4}); },
+    {"rms_broadcast_up",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({2, 1, 4}), {2, 7, 4}); },
      {{FindingCode::kNormWeightShape, "weight"}, {FindingCode::kNormResultShape, "out"}}},
-    {"rms_runtime_broadcast_up", [](GraphBuilder& g) { g.rms_norm(g.input({1, 4}), runtime(g, {3, 4}), {3, 4}); },
+    {"rms_runtime_broadcast_up",
+     [](GraphBuilder& g) { g.rms_norm(g.input({1, 4}), runtime(g, {3, 4}), {3, 4}); },
      {{FindingCode::kNormWeightRuntime, "weight"}, {FindingCode::kNormResultShape, "out"}}},
-    {"rms_leaf_raises_rank", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({1, 1, 4}), {1, 7, 4}); },
-     {{FindingCode::kNormResultShape, "out"}}, "out is float32 [1, 7, 4]"},
-    {"rms_half_x_float_weight", [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}, 4), g.constant({4}), {7, 4}); },
-     {{FindingCode::kNormDtype, "weight"}, {FindingCode::kNormDtype, "out"}}, "weight is a constant, float32 [4]; x is float16"},
+    {"rms_leaf_raises_rank",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({1, 1, 4}), {1, 7, 4}); },
+     {{FindingCode::kNormResultShape, "out"}},
+     "out is float32 [1, 7, 4]"},
+    {"rms_half_x_float_weight",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}, 4), g.constant({4}), {7, 4}); },
+     {{FindingCode::kNormDtype, "weight"}, {FindingCode::kNormDtype, "out"}},
+     "weight is a constant, float32 [4]; x is float16"},
     {"layer_leaf", [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.constant({4}), g.constant({4}), {7, 4}); }, {}},
-    {"layer_nothing", [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.null(), g.null(), {7, 4}); },
+    {"layer_nothing",
+     [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.null(), g.null(), {7, 4}); },
      {{FindingCode::kNormWeightMissing, "weight"}, {FindingCode::kNormBiasMissing, "bias"}}},
     {"layer_runtime",
      [](GraphBuilder& g) {
@@ -83,8 +105,10 @@ const Case kCases[] = {
        const int b = runtime(g, {4});
        g.layer_norm(g.input({7, 4}), w, b, {7, 4});
      },
-     {{FindingCode::kNormWeightRuntime, "weight"}, {FindingCode::kNormBiasRuntime, "bias"}}, "made by op 0"},
-    {"layer_bias_shape", [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.constant({4}), g.constant({7, 4}), {7, 4}); },
+     {{FindingCode::kNormWeightRuntime, "weight"}, {FindingCode::kNormBiasRuntime, "bias"}},
+     "made by op 0"},
+    {"layer_bias_shape",
+     [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.constant({4}), g.constant({7, 4}), {7, 4}); },
      {{FindingCode::kNormBiasShape, "bias"}}},
     {"weight_made_by_a_list",
      [](GraphBuilder& g) {
@@ -93,11 +117,14 @@ const Case kCases[] = {
        g.op("aten.split_with_sizes_copy.default", {x, g.int_list({1}), g.integer(0), g.value_list({w})});
        g.rms_norm(x, w, {7, 4});
      },
-     {{FindingCode::kNormWeightRuntime, "weight"}}, "made by op 0"},
+     {{FindingCode::kNormWeightRuntime, "weight"}},
+     "made by op 0"},
     {"unknown_op", [](GraphBuilder& g) { g.op("my.own.op", {g.input({4}), g.tensor({4})}); }, {{FindingCode::kUnknownOp, ""}}},
-    {"norm_with_too_few_arguments", [](GraphBuilder& g) { g.op("et_vk.rms_norm.default", {g.input({4}), g.tensor({4})}); },
+    {"norm_with_too_few_arguments",
+     [](GraphBuilder& g) { g.op("et_vk.rms_norm.default", {g.input({4}), g.tensor({4})}); },
      {{FindingCode::kNormWeightMissing, "weight"}}},
-    {"norm_without_arguments", [](GraphBuilder& g) { g.op("et_vk.rms_norm.default", {}); },
+    {"norm_without_arguments",
+     [](GraphBuilder& g) { g.op("et_vk.rms_norm.default", {}); },
      {{FindingCode::kNormWeightMissing, "weight"}}},
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that mean harm: no prefix of a sound file passes, no damage crashes, and small files cannot ask for much work or memory.
+// Bytes that mean harm: no prefix of a sound file passes, no damage crashes, and small files cannot ask for much work or
+// memory.
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <random>
-
-#include <gtest/gtest.h>
 
 #include "builder.h"
 #include "program.h"
@@ -72,7 +73,8 @@ void use_all(const Program& program) {
       const TensorDesc desc = graph.describe(static_cast<int32_t>(id));
       numel(desc.dims);
       const vk::VkTensor* tensor = graph.tensor(static_cast<int32_t>(id));
-      if (tensor != nullptr && tensor->constant_id() >= 0 && impl.constant_range(blob, static_cast<uint32_t>(tensor->constant_id()), &range)) {
+      if (tensor != nullptr && tensor->constant_id() >= 0 &&
+          impl.constant_range(blob, static_cast<uint32_t>(tensor->constant_id()), &range)) {
         ASSERT_LE(range.end(), program.reader().size());
       }
     }
