@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +19,22 @@ def stock(pytestconfig: pytest.Config) -> Callable[[str], Path]:
 
     Files are kept in pytest's cache, under a name that changes with whatever they depend on.
     """
-    import exporting  # imports torch
+    assert pytestconfig.cache is not None
+    folder = pytestconfig.cache.mkdir(f"stock-{_key()}")
 
-    folder = pytestconfig.cache.mkdir(f"stock-{exporting.cache_key()}")
-    return lambda name: exporting.stock_file(name, folder)
+    def get(name: str) -> Path:
+        path = folder / f"{name}.pte"
+        if not path.exists():
+            from exporting import stock_file  # imports torch and executorch
+
+            stock_file(name, folder)
+        return path
+
+    return get
+
+
+def _key() -> str:
+    """Names what the files depend on: the table, how it is lowered, torch and executorch."""
+    parts = [(HERE / name).read_bytes() for name in ("models.py", "norms.py", "exporting.py")]
+    parts += [importlib.metadata.version(name).encode() for name in ("torch", "executorch")]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

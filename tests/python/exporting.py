@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import importlib.metadata
-import inspect
 import logging
 import os
 import warnings
@@ -14,8 +11,6 @@ from pathlib import Path
 
 import torch
 
-import models
-import norms
 from models import MODELS, Model
 
 
@@ -63,11 +58,3 @@ def stock_file(name: str, folder: Path) -> Path:
             made.write_bytes(lower_stock(MODELS[name]))
             os.replace(made, path)
     return path
-
-
-def cache_key() -> str:
-    """Names what the files depend on: the table, this module, torch and executorch."""
-    files = [inspect.getfile(models), inspect.getfile(norms), __file__]
-    parts = [Path(file).read_bytes() for file in files]
-    parts += [importlib.metadata.version(name).encode() for name in ("torch", "executorch")]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
