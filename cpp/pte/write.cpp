@@ -291,7 +291,8 @@ Error verify_program(const Reader& written) {
 
 }  // namespace
 
-Error write_overlay(const Overlay& overlay, const char* path, const char* input_path, Error (*verify)(const Reader& written)) {
+Error write_overlay(const Overlay& overlay, const char* path, const char* input_path, Error (*verify)(const Reader& written),
+                    bool unnamed) {
   if (path == nullptr || *path == '\0') {
     return make_error(ErrorCode::kOutputError, kNoOffset, "the output has no name");
   }
@@ -299,7 +300,7 @@ Error write_overlay(const Overlay& overlay, const char* path, const char* input_
     return error;
   }
   Temporary file(path);
-  if (file.open_unnamed()) {
+  if (unnamed && file.open_unnamed()) {
     if (Error error = fill(overlay, file, path, verify)) {
       return error;
     }

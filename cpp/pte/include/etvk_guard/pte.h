@@ -161,6 +161,7 @@ class ETVK_GUARD_API Overlay final : public Reader {
     uint64_t source = 0;  // offset in that buffer or reader
   };
   Overlay() = default;
+  // Over a reader; over another overlay, say which is meant: Overlay(static_cast<const Reader&>(below)).
   explicit Overlay(const Reader& original) : original_(&original) {}
   // Appends bytes of the original / owned bytes / zeros; adjacent original extents are merged. Callers keep ranges inside the original.
   void append_original(uint64_t offset, uint64_t length);
