@@ -9,6 +9,8 @@ for that call alone: nothing in ExecuTorch's modules is changed by it. Releases 
 
 from __future__ import annotations
 
+import copy
+import functools
 import types
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -88,16 +90,20 @@ def rebind(function: Callable[..., Any], names: Mapping[str, object]) -> Callabl
             f"{', '.join(missing)}, so etvk-guard cannot guard it; releases 1.3 to 1.5 are known"
         )
     scope = {**source.__globals__, **names}
-    copy = types.FunctionType(
+    bound = types.FunctionType(
         source.__code__, scope, source.__name__, source.__defaults__, source.__closure__
     )
-    copy.__kwdefaults__ = source.__kwdefaults__
-    return copy
+    bound.__kwdefaults__ = source.__kwdefaults__
+    return bound
 
 
 def patterns_without_norms() -> types.SimpleNamespace:
     """Stock's pattern module, as it is now, without the patterns that fold norms."""
-    kept = {k: v for k, v in vk_patterns.fusable_patterns.items() if k not in _NORM_PATTERNS}
+    kept = {
+        name: _cached(entry)
+        for name, entry in vk_patterns.fusable_patterns.items()
+        if name not in _NORM_PATTERNS
+    }
     names = {"fusable_patterns": kept}
     find = rebind(vk_patterns.all_fusable_graph_patterns, names)
     return types.SimpleNamespace(
@@ -114,6 +120,20 @@ def patterns_without_norms() -> types.SimpleNamespace:
             ),
         }
     )
+
+
+def _cached(entry: Any) -> Any:
+    """A pattern entry that exports its pattern graphs once, not each time they are matched."""
+    if entry.get_graphs_fn is None:
+        return entry
+    again = copy.copy(entry)
+    again.get_graphs_fn = functools.partial(_pattern_graphs, entry.get_graphs_fn)
+    return again
+
+
+@functools.cache
+def _pattern_graphs(make: Callable[[], Any]) -> Any:
+    return make()
 
 
 class GuardedFusePatterns(FusePatternsPass):  # type: ignore[misc]

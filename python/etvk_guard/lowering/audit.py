@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -22,30 +23,46 @@ from etvk_guard.lowering.graph import dims, dtype_of, op_name, shape_of
 
 __all__ = ["Breach", "audit_graph", "audit_node"]
 
+_GROUP_NORM = "aten.native_group_norm.default"
+_IMAGE_RANK = 4  # Its shader takes the third dim from the end for the channels.
+
 
 @dataclass(frozen=True)
 class Breach:
-    """An argument that breaks the contract.
+    """What an op does that the contract forbids.
 
     Attributes:
-        row: the row of the contract.
-        reason: what the argument is, in words.
+        reason: what is wrong, in words.
+        arg: the argument that is to blame, by its place; None if it is the op itself.
+        name: its name.
         evaluable: the argument is computed from constants, so that evaluating it helps.
     """
 
-    row: contract.PrepackRow
     reason: str
+    arg: int | None = None
+    name: str = ""
     evaluable: bool = False
 
 
 def audit_node(node: Node, constants: Constants) -> list[Breach]:
     """The breaches of one call of an edge-dialect graph, were it delegated as it is."""
-    found = []
-    for row in contract.rows(op_name(node)):
+    name = op_name(node)
+    # Of the quantized ops that no runtime registers, stock fuses some away.
+    lacking = name.startswith("aten.") and name in _missing()
+    found = [Breach(f"no runtime registers {name}")] if lacking else []
+    if name == _GROUP_NORM and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
+        found.append(Breach(f"the input {dims(node.args[0])} is not four-dimensional"))
+    for row in contract.rows(name):
         breach = _breach(row, _argument(node, row.arg), node, constants)
         if breach is not None:
             found.append(breach)
     return found
+
+
+@cache
+def _missing() -> frozenset[str]:
+    """Ops that lowering accepts, or an older runtime had, and that no runtime registers now."""
+    return frozenset(op.name for op in contract.missing_ops())
 
 
 def _argument(node: Node, index: int) -> Any:
@@ -63,19 +80,19 @@ def _breach(
     row: contract.PrepackRow, value: Any, node: Node, constants: Constants
 ) -> Breach | None:
     if value is None:
-        return None if row.none_ok else Breach(row, f"{row.name} is missing")
+        return None if row.none_ok else Breach(f"{row.name} is missing", row.arg, row.name)
     if not isinstance(value, Node):
         return None
+    if constants.mutable(value) and "mutable" not in row.broken:
+        return None
+    what = f"{row.name} `{constants.target(value)}` {dims(value)}"
     if not constants.leaf(value):
         if constants.known(value):
-            reason = f"{row.name} `{value.name}` {dims(value)} is computed from constants"
-            return Breach(row, reason, evaluable=True)
+            return Breach(f"{what} is computed from constants", row.arg, row.name, evaluable=True)
         culprit = constants.culprit(value)
-        return Breach(
-            row, f"{row.name} `{value.name}` {dims(value)} is a run-time value: {culprit}"
-        )
+        return Breach(f"{what} is a run-time value, from {culprit}", row.arg, row.name)
     if row.condition == "row-constant" and not _is_row(value, node):
-        return Breach(row, f"{row.name} `{constants.target(value)}` {dims(value)} is not one row")
+        return Breach(f"{what} is not one row", row.arg, row.name)
     return None
 
 
@@ -94,26 +111,27 @@ def audit_graph(graph: Any, guarded_runtime: bool) -> None:
         guarded_runtime: the program is marked as needing this project's op builders, which take a
             run-time weight of a norm.
     """
-    for call, row, reason in _graph_breaches(graph):
+    for call, reason in _graph_breaches(graph):
         if guarded_runtime and call.name == "et_vk.rms_norm.default":
             continue
         raise LoweringError(
-            f"{call.name} would abort while the method loads: argument {row.arg} ({row.name}) is "
-            f"{reason}. Keep the op out of the delegate with operator_blocklist, and please report "
-            "it: this is a defect of etvk-guard"
+            f"{call.name} would abort while the method loads: {reason}. Keep the op out of the "
+            "delegate with operator_blocklist, and please report it: this is a defect of etvk-guard"
         )
 
 
-def _graph_breaches(graph: Any) -> Iterator[tuple[Any, contract.PrepackRow, str]]:
+def _graph_breaches(graph: Any) -> Iterator[tuple[Any, str]]:
     values = graph.values
     inputs = set(graph.input_ids)
     for call in graph.chain:
+        if call.name in _missing():
+            yield call, "no runtime registers it"
         for row in contract.rows(call.name):
-            if row.arg >= len(call.args) - 1:
+            if row.arg >= len(call.args) - 1 or "abort" not in row.releases.values():
                 continue
             reason = _value_breach(row, call.args[row.arg], values, inputs, call.args[0])
             if reason:
-                yield call, row, reason
+                yield call, f"argument {row.arg} ({row.name}) is {reason}"
 
 
 def _value_breach(

@@ -71,6 +71,10 @@ class Constants:
         """Whether a node's value is known when lowering, itself or by evaluation."""
         return isinstance(node, Node) and node in self._known
 
+    def computed(self, node: object) -> bool:
+        """Whether a node is computed, and from constants only."""
+        return self.known(node) and not self.leaf(node)
+
     def chain(self, node: Node) -> list[Node]:
         """The calls that compute a known value, in any order; empty for a leaf."""
         found: dict[Node, None] = {}

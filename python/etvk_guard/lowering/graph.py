@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from math import prod
 from typing import Any, cast
 
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
+from torch._dispatch.python import enable_python_dispatcher
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Node
@@ -33,6 +36,7 @@ __all__ = [
     "numel",
     "op_name",
     "same_dim",
+    "same_shape",
     "shape_of",
     "static",
     "strip_upcasts",
@@ -104,7 +108,15 @@ def same_dim(a: int | torch.SymInt, b: int | torch.SymInt) -> bool:
     return bool(a.node.expr == b.node.expr)
 
 
-def dims(node: Node) -> str:
+def same_shape(a: object, b: object) -> bool:
+    """Whether two tensors have the same sizes for every input."""
+    first, second = shape_of(a), shape_of(b)
+    if first is None or second is None or len(first) != len(second):
+        return False
+    return all(map(same_dim, first, second))
+
+
+def dims(node: object) -> str:
     """Sizes and dtype for a message, such as "float32[1, s0, 64]"."""
     found = value(node)
     if found is None:
@@ -192,9 +204,17 @@ class GraphEditor:
         fake_args, fake_kwargs = torch.fx.node.map_arg(
             (node.args, node.kwargs), lambda n: n.meta["val"]
         )
-        with torch.no_grad():
+        # Composite ops need both to work with symbolic sizes.
+        with self._mode(), enable_python_dispatcher(), torch.no_grad():
             node.meta["val"] = target(*fake_args, **fake_kwargs)
         return node
+
+    def cast(self, node: Node, dtype: torch.dtype, like: Node, rule: str) -> Node:
+        """Insert a cast, by the op that the delegate runs on every device."""
+        order = list(range(len(shape_of(node) or ())))
+        kwargs = {"dtype": dtype, "dim_order": order}
+        op = exir_ops.edge.dim_order_ops._to_dim_order_copy.default
+        return self.call(op, (node,), like, rule, kwargs)
 
     def getitem(self, node: Node, index: int, like: Node, rule: str) -> Node:
         """Insert `node[index]`, for an op with several results."""
@@ -217,7 +237,8 @@ class GraphEditor:
         anchor = self._first_user_input()
         with self.graph.inserting_before(anchor):
             node: Node = self.graph.placeholder(f"etvk_guard_{name}")
-        target = node.name
+        target = node.name  # Made unique by the graph.
+        node.target = target
         node.meta["val"] = self._fake(data)
         self.program.constants[target] = data
         spec = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target, None)
@@ -270,9 +291,15 @@ class GraphEditor:
         raise RuntimeError("the graph has neither an input nor an op")
 
     def _fake(self, data: torch.Tensor) -> torch.Tensor:
-        for node in self.graph.nodes:
-            found = node.meta.get("val")
-            mode = getattr(found, "fake_mode", None)
-            if mode is not None:
-                return cast("torch.Tensor", mode.from_tensor(data, static_shapes=True))
+        mode = self._mode()
+        if isinstance(mode, FakeTensorMode):
+            return mode.from_tensor(data, static_shapes=True)
         return data
+
+    def _mode(self) -> FakeTensorMode | nullcontext[None]:
+        """The mode of the program's fake tensors; none if its values are real."""
+        for node in self.graph.nodes:
+            mode = getattr(node.meta.get("val"), "fake_mode", None)
+            if isinstance(mode, FakeTensorMode):
+                return mode
+        return nullcontext()

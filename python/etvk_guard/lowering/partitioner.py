@@ -8,6 +8,7 @@ from typing import Any
 from torch.export import ExportedProgram
 
 from etvk_guard.lowering import _compat, hook
+from etvk_guard.lowering.graph import op_name
 from etvk_guard.lowering.plan import TAG_KEY, Plan, Support
 from etvk_guard.lowering.preprocess import preprocess
 from etvk_guard.lowering.report import LoweringReport
@@ -17,6 +18,7 @@ from etvk_guard.lowering.stamps import MARK, SITE_KEY
 __all__ = ["GuardedVulkanPartitioner", "guarded_partition"]
 
 _MAX_ROUNDS = 8
+_PLAIN = ("aten.", "dim_order_ops.")
 
 
 class GuardedVulkanPartitioner(_compat.VulkanPartitioner):  # type: ignore[misc]
@@ -71,6 +73,8 @@ def guarded_partition(
         _clear(program)
     else:
         raise _compat.LoweringError("no partition keeps every norm in one piece")
+    if not partitioner.options.get("alias_buffer_mutations", False):
+        _release_buffers(program)
     _stamp(plan, result, report, runtime)
     return result
 
@@ -78,6 +82,22 @@ def guarded_partition(
 def _clear(program: ExportedProgram) -> None:
     for node in program.graph_module.graph.nodes:
         node.meta.pop(TAG_KEY, None)
+
+
+def _release_buffers(program: ExportedProgram) -> None:
+    """Keep buffers that plain ops write outside of the delegate, as its inputs and outputs.
+
+    Stock gives such a buffer to the delegate, and its new value still comes out of the graph, where
+    nothing takes it: the method aborts on its first run. Buffers of ops that write in place, such
+    as a key-value cache, are stock's own business.
+    """
+    signature = program.graph_signature
+    written = set(signature.buffers_to_mutate.values())
+    for node in program.graph_module.graph.nodes:
+        if node.op == "placeholder" and signature.inputs_to_buffers.get(node.name) in written:
+            calls = [user for user in node.users if user.op == "call_function"]
+            if all(op_name(user).startswith(_PLAIN) for user in calls):
+                node.meta.pop(TAG_KEY, None)
 
 
 def _stamp(

@@ -17,6 +17,7 @@ from etvk_guard.lowering.report import LoweringReport
 from etvk_guard.lowering.rules import RULES
 from etvk_guard.lowering.site import Runtime, View
 from etvk_guard.lowering.stamps import MARK, SITE_KEY
+from etvk_guard.lowering.vkgraph import settle_casts
 
 __all__ = ["preprocess", "rewrite"]
 
@@ -40,6 +41,7 @@ def preprocess(
     serialize = _compat.vulkan_preprocess.serialize_vulkan_graph
 
     def audited(graph: Any, *args: Any, **kwargs: Any) -> Any:
+        settle_casts(graph)
         audit_graph(graph, guarded)
         return serialize(graph, *args, **kwargs)
 

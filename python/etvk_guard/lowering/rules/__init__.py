@@ -7,8 +7,9 @@ the norm's eps, and no site of its own.
 
 from __future__ import annotations
 
+from etvk_guard.lowering.rules.constant_scalar import ConstantScalar
 from etvk_guard.lowering.rules.evaluate import EvaluateWeight
-from etvk_guard.lowering.rules.half_cast import HalfCast
+from etvk_guard.lowering.rules.half_mean import HalfMean
 from etvk_guard.lowering.rules.layer_norm import LayerNorm
 from etvk_guard.lowering.rules.linear import RuntimeLinear
 from etvk_guard.lowering.rules.rms_norm import RmsNorm
@@ -23,5 +24,6 @@ RULES: tuple[Rule, ...] = (
     RuntimeLinear(),
     EvaluateWeight(),
     ScalarOperand(),
-    HalfCast(),
+    HalfMean(),
+    ConstantScalar(),
 )

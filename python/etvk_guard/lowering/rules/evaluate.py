@@ -30,11 +30,11 @@ class EvaluateWeight:
         breaches = audit_node(node, view.constants)
         if not breaches or not all(b.evaluable for b in breaches):
             return None
-        places = [b.row.arg for b in breaches]
+        places = [b.arg for b in breaches if b.arg is not None]
         computed = [cast("Node", node.args[place]) for place in places if place < len(node.args)]
         if len(computed) != len(places) or not all(view.no_larger(n) for n in computed):
             return None
-        names = " and ".join(b.row.name for b in breaches)
+        names = " and ".join(b.name for b in breaches)
         return Match(node, [node], f"{op_name(node)}, {names} computed from constants", places)
 
     def check(self, match: Match, view: View) -> Verdict:

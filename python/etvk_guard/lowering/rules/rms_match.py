@@ -23,7 +23,7 @@ from etvk_guard.lowering.graph import (
     edge,
     is_cast,
     is_op,
-    same_dim,
+    same_shape,
     shape_of,
     strip_upcasts,
 )
@@ -175,20 +175,13 @@ def _match_mean(anchor: Node, operand: Node, rstd: _Rstd) -> RmsCore | None:
         return None
     source, casts = strip_upcasts(operand)
     square_source, square_casts = strip_upcasts(squared)
-    if source is not square_source or not _same_shape(anchor, operand):
+    if source is not square_source or not same_shape(anchor, operand):
         return None
     nodes += [mean, cast("Node", square), *casts, *square_casts]
     core = RmsCore(anchor, operand, source, squared, ndims, eps, alpha)
     core.nodes = list(dict.fromkeys(nodes))
     core.form = rstd.form
     return core
-
-
-def _same_shape(a: Node, b: Node) -> bool:
-    first, second = shape_of(a), shape_of(b)
-    if first is None or second is None or len(first) != len(second):
-        return False
-    return all(map(same_dim, first, second))
 
 
 def _split_eps(node: Node) -> tuple[Node, float | Node | None, float, list[Node]]:

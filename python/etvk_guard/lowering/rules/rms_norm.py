@@ -26,6 +26,7 @@ from etvk_guard.lowering.graph import (
     is_cast,
     is_op,
     op_name,
+    same_shape,
     shape_of,
     static,
 )
@@ -129,6 +130,7 @@ class RmsNorm:
                 )
         if weights is None:
             self._put(norm, norm.value, None, eps, editor)
+            _evaluate_multipliers(norm, view, editor)
             return verdict
         for tail, weight in zip(norm.tails, weights, strict=True):
             self._put(norm, tail.result, weight, eps, editor)
@@ -152,8 +154,8 @@ class RmsNorm:
                 shape = [s if static(s) else -1 for s in shape_of(result) or ()]
                 out = editor.call(edge.view_copy.default, (out, shape), result, self.name)
             if dtype_of(out) != dtype_of(result):
-                kwargs = {"dtype": dtype_of(result)}
-                out = editor.call(edge._to_copy.default, (out,), result, self.name, kwargs)
+                dtype = cast("torch.dtype", dtype_of(result))
+                out = editor.cast(out, dtype, result, self.name)
         editor.replace(result, out)
 
 
@@ -172,13 +174,21 @@ def _tail(user: Node, value: Node, core: RmsCore) -> _Tail | None:
     first, second = user.args[:2]
     if first is second:
         return None
-    other = second if first is value else first
+    other = _unexpanded(second if first is value else first, user, value)
     result = user
     users = list(user.users)
     wanted = dtype_of(core.source)
     if dtype_of(user) != wanted and len(users) == 1 and is_cast(users[0]):
         result = users[0] if dtype_of(users[0]) == wanted else user
     return _Tail(user, other if isinstance(other, Node) else None, result)
+
+
+def _unexpanded(other: object, product: Node, value: Node) -> object:
+    """A multiplier before an expand that the multiply would do itself."""
+    if same_shape(product, value):
+        while isinstance(other, Node) and is_op(other, edge.expand_copy.default):
+            other = other.args[0]
+    return other
 
 
 def _form(norm: _Norm) -> str:
@@ -330,6 +340,18 @@ def _eps_value(core: RmsCore, view: View) -> float:
     if isinstance(core.eps, Node):
         return float(view.constants.evaluate(core.eps).item()) * core.alpha
     return core.eps * core.alpha
+
+
+def _evaluate_multipliers(norm: _Norm, view: View, editor: GraphEditor) -> None:
+    """What is computed from constants and stays a multiplier is computed once."""
+    for tail in norm.tails:
+        for place, multiplier in enumerate(tail.multiply.args[:2]):
+            if not isinstance(multiplier, Node) or not view.constants.computed(multiplier):
+                continue
+            if view.no_larger(multiplier) and view.evaluable(multiplier, [tail.multiply]):
+                data = view.constants.evaluate(multiplier)
+                constant = editor.constant(data, "multiplier", ("value", multiplier))
+                tail.multiply.update_arg(place, constant)
 
 
 def _weights(norm: _Norm, verdict: Verdict, view: View, editor: GraphEditor) -> list[Node] | None:
