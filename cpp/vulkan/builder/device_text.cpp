@@ -6,13 +6,25 @@
 namespace etvk_guard::vulkan {
 namespace {
 
+// Where the value of a line "      name            value" begins; npos if there is none. The name must be the first word of its line: a
+// device may be called anything.
+size_t find_value(const std::string& text, const std::string& name) {
+  const std::string word = " " + name + " ";
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const size_t before = text.find_last_not_of(' ', at);
+    if (before == std::string::npos || text[before] == '\n') {
+      return at + word.size();
+    }
+  }
+  return std::string::npos;
+}
+
 // The numbers after the line's name: "      maxComputeWorkGroupCount            65535,65535,65535".
 bool find_numbers(const std::string& text, const std::string& name, unsigned count, std::uint32_t* numbers) {
-  size_t at = text.find(" " + name + " ");
+  size_t at = find_value(text, name);
   if (at == std::string::npos) {
     return false;
   }
-  at += name.size() + 2;
   for (unsigned i = 0; i < count; ++i) {
     char* end = nullptr;
     const unsigned long value = std::strtoul(text.c_str() + at, &end, 10);
@@ -48,9 +60,8 @@ kernels::DeviceLimits parse_device_limits(const std::string& text) {
     limits.max_size_x = numbers[0];
     limits.max_size_y = numbers[1];
   }
-  if (find_numbers(text, "maxComputeWorkGroupCount", 2, numbers)) {
+  if (find_numbers(text, "maxComputeWorkGroupCount", 1, numbers)) {
     limits.max_groups_x = numbers[0];
-    limits.max_groups_y = numbers[1];
   }
   return limits;
 }

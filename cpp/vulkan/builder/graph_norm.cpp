@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -169,7 +170,7 @@ kernels::Plan plan_now(ComputeGraph* graph, const Dispatch& dispatch) {
   kernels::Plan plan = dispatch.plan;
   const kernels::PlanStatus status = kernels::replan(problem, dispatch.device, &plan);
   if (status == kernels::PlanStatus::kEmpty) {
-    plan.groups[0] = plan.groups[1] = 0;
+    std::fill(std::begin(plan.groups), std::end(plan.groups), 0u);
   } else if (status != kernels::PlanStatus::kOk || !fits(problem.weight, dispatch.weight) || !fits(problem.shift, dispatch.shift)) {
     const auto text = [&](ValueRef ref) { return ref == kDummyValueRef ? "none" : describe(describe_value(*graph, ref)); };
     VK_THROW("etvk-guard: a norm cannot be resized to x ", text(dispatch.x), " with weight ", text(dispatch.weight), " and bias ", text(dispatch.shift));
@@ -196,7 +197,7 @@ void add_dispatch(ComputeGraph& graph, const Dispatch& dispatch, float epsilon, 
   const auto pick_shader = [dispatch](ComputeGraph* g, const Args&, const Refs&) { return shader_info(plan_now(g, dispatch).key); };
   const auto pick_global = [dispatch](ComputeGraph* g, const vkapi::ShaderInfo&, const Args&, const Refs&) {
     const kernels::Plan plan = plan_now(g, dispatch);
-    return utils::uvec3{plan.groups[0] * plan.local_size[0], plan.groups[1] * plan.local_size[1], 1u};
+    return utils::uvec3{plan.groups[0] * plan.local_size[0], plan.groups[1] * plan.local_size[1], plan.groups[2]};
   };
   const auto pick_local = [dispatch](ComputeGraph* g, const vkapi::ShaderInfo&, const utils::uvec3&, const Args&, const Refs&) {
     const kernels::Plan plan = plan_now(g, dispatch);
