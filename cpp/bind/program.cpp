@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "views.h"
 
 namespace etvk_guard::bind {
@@ -130,27 +132,33 @@ std::vector<std::pair<py::str, py::bytes>> compile_specs(const et::BackendDelega
   return specs;
 }
 
+// The first delegate of a method; they lie method by method.
+std::vector<DelegateView>::const_iterator first_delegate(const ProgramImpl& impl, uint32_t method) {
+  return std::lower_bound(impl.delegates.begin(), impl.delegates.end(), method,
+                          [](const DelegateView& delegate, uint32_t wanted) { return delegate.id.plan < wanted; });
+}
+
 std::vector<DelegateRow> delegates(const OwnedProgram& self, uint32_t method) {
   plan(self, method);
   std::vector<DelegateRow> rows;
   const ProgramImpl& impl = self.program.impl();
-  for (const DelegateView& delegate : impl.delegates) {
-    if (delegate.id.plan == method) {
-      rows.emplace_back(delegate.id.index, text(impl.backend(delegate)), delegate.data.offset, delegate.data.size,
-                        compile_specs(*delegate.table));
-    }
+  for (auto at = first_delegate(impl, method); at != impl.delegates.end() && at->id.plan == method; ++at) {
+    rows.emplace_back(at->id.index, text(impl.backend(*at)), at->data.offset, at->data.size, compile_specs(*at->table));
   }
   return rows;
 }
 
 std::optional<GraphHandle> graph(const std::shared_ptr<OwnedProgram>& self, uint32_t method, uint32_t index) {
   const ProgramImpl& impl = self->program.impl();
-  for (const DelegateView& delegate : impl.delegates) {
-    if (delegate.id.plan == method && delegate.id.index == index && delegate.blob >= 0) {
-      return GraphHandle{self, &impl.blobs[static_cast<size_t>(delegate.blob)]};
-    }
+  const auto first = first_delegate(impl, method);
+  if (index >= static_cast<size_t>(impl.delegates.end() - first)) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  const DelegateView& delegate = first[index];
+  if (delegate.id.plan != method || delegate.blob < 0) {
+    return std::nullopt;
+  }
+  return GraphHandle{self, &impl.blobs[static_cast<size_t>(delegate.blob)]};
 }
 
 std::vector<std::pair<uint64_t, uint64_t>> segments(const OwnedProgram& self) {

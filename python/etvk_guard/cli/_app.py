@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from etvk_guard import __version__
+from etvk_guard.cli._bench import bench
 from etvk_guard.cli._check import check
 from etvk_guard.cli._doctor import doctor
 from etvk_guard.cli._findings import findings
@@ -18,7 +19,7 @@ from etvk_guard.cli._show import show
 
 __all__ = ["make_app"]
 
-COMMANDS = (check, repair, show, findings, lower, run, doctor)
+COMMANDS = (check, repair, show, findings, lower, run, doctor, bench)
 
 
 def make_app() -> typer.Typer:
