@@ -16,6 +16,7 @@ from etvk_guard.pte import EtvkGuardError, Where
 from etvk_guard.reference import errors, stock
 from etvk_guard.reference.call import Call, Contract, Result
 from etvk_guard.reference.dtypes import (
+    CHANNELS_PACKED,
     DEFAULT_LAYOUT,
     DEFAULT_STORAGE,
     TEXTURE_3D,
@@ -106,18 +107,22 @@ class LoadedGraph:
         return value.kind == "tensor" and value.value.constant_id >= 0
 
     def storage(self, tensor: VkTensor) -> int:
-        """A tensor's VkStorageType, the graph's default applied."""
+        """A tensor's VkStorageType, the delegate's default applied (`get_graph_config`)."""
         if tensor.storage != DEFAULT_STORAGE:
             return tensor.storage
-        override = self._graph.storage_override
-        return TEXTURE_3D if override == DEFAULT_STORAGE else override
+        return self._compile_option("storage_type_override", TEXTURE_3D)
 
     def layout(self, tensor: VkTensor) -> int:
-        """A tensor's VkMemoryLayout, the graph's default applied."""
+        """A tensor's VkMemoryLayout, the delegate's default applied (`suggested_memory_layout`)."""
         if tensor.layout != DEFAULT_LAYOUT:
             return tensor.layout
-        override = self._graph.layout_override
-        return WIDTH_PACKED if override == DEFAULT_LAYOUT else override
+        flat = len(tensor.dims) < 3 or tensor.dims[-3] == 1
+        default = WIDTH_PACKED if flat else CHANNELS_PACKED
+        return self._compile_option("memory_layout_override", default)
+
+    def _compile_option(self, key: str, default: int) -> int:
+        given = self._delegate.compile_specs.get(key)
+        return default if given is None else int.from_bytes(given[:4], "little")
 
     def out_ids(self, out: int) -> tuple[int, ...]:
         """The value ids of an op's result: the items of a list, or the value itself."""

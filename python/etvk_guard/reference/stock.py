@@ -30,6 +30,11 @@ POISON: Final = float("nan")
 def check_op(graph: Graph, op_index: int, where: Where) -> None:
     """Raise StockAbortError if stock throws on an argument of this op while the method loads."""
     op = graph.ops[op_index]
+    info = contract.op(op.name)
+    if info is None or RELEASE not in info.releases:
+        # VulkanBackend.cpp: "Missing operator". The lowering claims a few ops that no runtime has.
+        message = f"stock aborts while loading: it has no op {op.name}"
+        raise errors.stock_abort(message, where, "EG301")
     for row in contract.rows(op.name):
         broken = _breach(graph, op.args, row)
         if broken is None:

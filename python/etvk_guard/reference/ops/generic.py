@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 _NAMES: Final = """
 _log_softmax.default _softmax.default _weight_int8pack_mm.default abs.default add.Tensor
 addmm.default amax.default amin.default arange.start_step argmax.default argmin.default
-avg_pool2d.default bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor bmm.default cat.default
-clamp.default constant_pad_nd.default convolution.default cos.default div.Tensor div.Tensor_mode
+bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor bmm.default cat.default clamp.default
+constant_pad_nd.default convolution.default cos.default div.Tensor div.Tensor_mode
 embedding.default eq.Scalar eq.Tensor exp.default expand_copy.default flip.default full.default
 full_like.default gather.default ge.Scalar ge.Tensor grid_sampler_2d.default gt.Scalar gt.Tensor
 hardshrink.default hardsigmoid.default hardswish.default hardtanh.default index.Tensor
 index_select.default le.Scalar le.Tensor leaky_relu.default linear.default log10.default
-logical_and.default logical_not.default logical_or.default lt.Scalar lt.Tensor max_pool2d.default
-max_pool2d_with_indices.default mean.dim minimum.default mm.default mul.Tensor ne.Scalar neg.default
-ones.default ones_like.default permute.default permute_copy.default pixel_shuffle.default
-relu.default relu6.default repeat.default repeat_interleave.self_int round.default rsqrt.default
-scalar_tensor.default select.int select_copy.int sigmoid.default sin.default slice.Tensor
-slice_copy.Tensor split_with_sizes_copy.default sqrt.default squeeze_copy.dims sub.Tensor
-sum.dim_IntList t_copy.default tan.default tanh.default unfold_copy.default unsqueeze_copy.default
+logical_and.default logical_not.default logical_or.default lt.Scalar lt.Tensor mean.dim
+minimum.default mm.default mul.Tensor ne.Scalar neg.default ones.default ones_like.default
+permute.default permute_copy.default pixel_shuffle.default relu.default relu6.default
+repeat.default repeat_interleave.self_int round.default rsqrt.default scalar_tensor.default
+select.int select_copy.int sigmoid.default sin.default slice.Tensor slice_copy.Tensor
+split_with_sizes_copy.default sqrt.default squeeze_copy.dims sub.Tensor sum.dim_IntList
+t_copy.default tan.default tanh.default unfold_copy.default unsqueeze_copy.default
 upsample_bilinear2d.vec upsample_nearest2d.vec var.dim view_copy.default where.self zeros.default
 zeros_like.default
 """
@@ -83,7 +83,8 @@ def _has_tensor(args: Any) -> bool:
     return any(isinstance(leaf, torch.Tensor) for leaf in leaves)
 
 
-def _function(name: str) -> OpFunction:
+def aten(name: str) -> OpFunction:
+    """The ATen operator of this name ("add.Tensor") as an op's function."""
     overload = _overload(name)
 
     def run(call: Call) -> Result:
@@ -97,4 +98,4 @@ def _function(name: str) -> OpFunction:
     return run
 
 
-OPS: Final = {f"aten.{name}": _function(name) for name in _NAMES.split()}
+OPS: Final = {f"aten.{name}": aten(name) for name in _NAMES.split()}

@@ -128,6 +128,38 @@ def q8ta_conv2d_dw(call: Call) -> torch.Tensor:
     return quantized(_activated(result, activation), call.number(6), call.number(7))
 
 
+def q8ta_conv2d_transposed(call: Call) -> torch.Tensor:
+    """et_vk.q8ta_conv2d_transposed: as q8ta_conv2d, with an output padding after the padding."""
+    x, rows = _conv_input(call)
+    kernel, stride, padding, output_padding, dilation, groups, activation = call.args[9:16]
+    parts, each = int(groups), x.shape[1] // int(groups)
+    weight = _channel_weight(call, 3, 5, rows)[:, : each * kernel[0] * kernel[1]]
+    weight = weight.reshape(parts, rows // parts, each, *kernel).transpose(1, 2)
+    weight = weight.reshape(x.shape[1], rows // parts, *kernel)
+    bias = _bias(call, 8, rows)
+    result = F.conv_transpose2d(x, weight, bias, stride, padding, output_padding, parts, dilation)
+    return quantized(_activated(result, activation), call.number(6), call.number(7))
+
+
+def choose_qparams(call: Call) -> list[torch.Tensor | None]:
+    """torchao.choose_qparams_affine(x, mapping, block, dtype, low, high, ..): a row's scale, zero.
+
+    As `choose_qparams_per_row.glsl` has it: asymmetric, the range widened to hold 0.
+    """
+    low, high = call.number(4), call.number(5)
+    smallest = call.real(0).amin(-1).clamp(max=0)
+    largest = call.real(0).amax(-1).clamp(min=0)
+    scale = (largest - smallest) / (high - low)
+    scale = torch.where((scale == 0) | torch.isinf(1 / scale), torch.tensor(0.1), scale)
+    from_smallest, from_largest = low - smallest / scale, high - largest / scale
+    nearer = abs(low) - (smallest / scale).abs() < abs(high) - (largest / scale).abs()
+    zero = torch.round(torch.where(nearer, from_smallest, from_largest)).clamp(low, high)
+    shape = tuple(call.out_tensor().dims)
+    return [
+        stat.reshape(-1, *shape[1:]) if shape[1:] else stat.reshape(-1) for stat in (scale, zero)
+    ]
+
+
 def _conv_input(call: Call) -> tuple[torch.Tensor, int]:
     x = dequantized(call.tensor(0), call.number(1), call.number(2))
     return x, int(call.out_tensor().dims[-3])
@@ -154,14 +186,10 @@ def q8ta_pixel_shuffle(call: Call) -> torch.Tensor:
 
 def embedding_q4gsw(call: Call) -> torch.Tensor:
     """et_vk.embedding_q4gsw(weight, scales, group_size, indices, is_linear_weight)."""
-    linear = bool(call.args[4])
     rows = call.tensor(3).long()
-    numbers = unpacked_4bit(call.tensor(0)[rows], high_first=not linear)
-    scales = call.real(1)
-    per_row = scales.transpose(0, 1)[rows] if linear else scales[rows]
-    if scales.dim() == 1:
-        per_row = per_row.unsqueeze(-1)
-    return numbers * per_row.repeat_interleave(int(call.number(2)), dim=-1)
+    numbers = unpacked_4bit(call.tensor(0)[rows], high_first=not call.args[4])
+    scales = call.real(1).reshape(call.tensor(0).shape[0], -1)[rows]
+    return numbers * scales.repeat_interleave(int(call.number(2)), dim=-1)
 
 
 def quantize(call: Call) -> torch.Tensor:
@@ -173,6 +201,32 @@ def quantize(call: Call) -> torch.Tensor:
 def dequantize(call: Call) -> torch.Tensor:
     """quantized_decomposed.dequantize_per_{tensor,token}(x, scale, zero, low, high, dtype, ..)."""
     return dequantized(call.tensor(0), *_parameters(call))
+
+
+def dequantize_affine(call: Call) -> torch.Tensor:
+    """torchao.dequantize_affine(x, block_size, scale, zero, ..): a scale for each block of x."""
+    x = call.tensor(0)
+    scale = _blocks(call.real(2), x, call.args[1])
+    return dequantized(
+        x, scale, 0 if call.args[3] is None else _blocks(call.real(3), x, call.args[1])
+    )
+
+
+def quantize_affine(call: Call) -> torch.Tensor:
+    """torchao.quantize_affine(x, block_size, scale, zero, dtype, low, high)."""
+    x = call.real(0)
+    scale = _blocks(call.real(2), x, call.args[1])
+    zero = 0 if call.args[3] is None else _blocks(call.real(3), x, call.args[1])
+    return quantized(x, scale, zero, int(call.number(5)), int(call.number(6)))
+
+
+def _blocks(stat: torch.Tensor, x: torch.Tensor, size: list[int]) -> torch.Tensor:
+    """A number for each block of x, as a tensor of the shape of x."""
+    counts = [dim // block for dim, block in zip(x.shape, size, strict=True)]
+    stat = stat.reshape(counts)
+    for dim, block in enumerate(size):
+        stat = stat.repeat_interleave(block, dim)
+    return stat
 
 
 def _parameters(call: Call) -> tuple[Any, Any]:
@@ -191,7 +245,10 @@ OPS: Final = {
     "et_vk.q8ta_add.default": q8ta_add,
     "et_vk.q8ta_conv2d.default": q8ta_conv2d,
     "et_vk.q8ta_conv2d_dw.default": q8ta_conv2d_dw,
+    "et_vk.q8ta_conv2d_general.default": q8ta_conv2d,
+    "et_vk.q8ta_conv2d_im2col.default": q8ta_conv2d,
     "et_vk.q8ta_conv2d_pw.default": q8ta_conv2d,
+    "et_vk.q8ta_conv2d_transposed.default": q8ta_conv2d_transposed,
     "et_vk.q8ta_linear.default": q8ta_linear,
     "et_vk.q8ta_linear_gemv.default": q8ta_linear,
     "et_vk.q8ta_pixel_shuffle.default": q8ta_pixel_shuffle,
@@ -202,4 +259,7 @@ OPS: Final = {
     "quantized_decomposed.quantize_per_tensor.default": quantize,
     "quantized_decomposed.quantize_per_tensor.tensor": quantize,
     "quantized_decomposed.quantize_per_token.default": quantize,
+    "torchao.choose_qparams_affine.default": choose_qparams,
+    "torchao.dequantize_affine.default": dequantize_affine,
+    "torchao.quantize_affine.default": quantize_affine,
 }

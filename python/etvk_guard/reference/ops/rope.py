@@ -32,11 +32,14 @@ def _rotate_pairs(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torc
 def halves(call: Call) -> list[torch.Tensor | None]:
     """et_vk.apply_rotary_emb_hf(xq, xk, cos, sin, start): halves of the first R of D numbers.
 
-    cos and sin are tables [positions, R]; the rest of D passes through.
+    cos and sin are tables [positions, R]; the rest of D passes through. Stock reads the first half
+    of a table's row only, and takes it for both (`rotary_embedding_hf.glsl`).
     """
     start = int(call.number(4))
     length = call.tensor(0).shape[1]
     cos, sin = (call.real(index)[start : start + length, None, :] for index in (2, 3))
+    if call.stock:
+        cos, sin = (table[..., : table.shape[-1] // 2].repeat(1, 1, 2) for table in (cos, sin))
     return [_rotate_halves(call.real(index), cos, sin) for index in (0, 1)]
 
 
