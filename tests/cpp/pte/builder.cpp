@@ -191,14 +191,19 @@ class ProgramWriter {
       const auto call = et::CreateDelegateCall(fbb_, index, args);
       instructions.push_back(et::CreateInstruction(fbb_, et::InstructionArguments::DelegateCall, call.Union()));
     }
+    if (method.extra) {
+      method.extra(fbb_, &values, &instructions);
+    }
     const auto steps = fbb_.CreateVector(instructions);
     const auto chains = fbb_.CreateVector(std::vector<flatbuffers::Offset<et::Chain>>{et::CreateChain(fbb_, 0, 0, steps)});
+    const auto operators = fbb_.CreateVector(std::vector<flatbuffers::Offset<et::Operator>>{
+        et::CreateOperator(fbb_, fbb_.CreateString("aten::add"), fbb_.CreateString("out"))});
     const auto name = method.no_name ? flatbuffers::Offset<flatbuffers::String>() : fbb_.CreateString(method.name);
     const auto values_list = fbb_.CreateVector(values);
     const auto in = fbb_.CreateVector(method.inputs);
     const auto out = fbb_.CreateVector(method.outputs);
     const auto delegates_list = fbb_.CreateVector(delegates);
-    return et::CreateExecutionPlan(fbb_, name, 0, values_list, in, out, chains, 0, delegates_list);
+    return et::CreateExecutionPlan(fbb_, name, 0, values_list, in, out, chains, operators, delegates_list);
   }
 
   flatbuffers::Offset<et::BackendDelegate> delegate(const DelegateSpec& delegate) {

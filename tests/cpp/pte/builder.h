@@ -7,6 +7,7 @@
 #include <etvk_guard/pte.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -91,6 +92,10 @@ struct MethodSpec {
   std::vector<int32_t> inputs = {0}, outputs = {1};
   std::vector<int32_t> call_args = {0, 1};  // of every delegate call
   bool no_name = false;
+  // Adds values after the tensors, and instructions after the calls.
+  std::function<void(flatbuffers::FlatBufferBuilder&, std::vector<flatbuffers::Offset<et::EValue>>*,
+                     std::vector<flatbuffers::Offset<et::Instruction>>*)>
+      extra;
   int32_t call_delegate = -1;  // instead of each delegate in turn
 };
 
