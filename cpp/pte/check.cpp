@@ -11,6 +11,17 @@ namespace {
 // The name in the contract of what a norm produces; it has no row of its own.
 constexpr const char* kResultName = "out";
 
+// Ops whose builders take an input of one rank only, and what another rank comes to.
+struct InputRank {
+  std::string_view op;
+  size_t rank;
+  FindingCode code;
+};
+constexpr InputRank kInputRanks[] = {
+    {"aten._native_batch_norm_legit_no_training.default", 4, FindingCode::kNormDims},
+    {"aten.native_group_norm.default", 4, FindingCode::kNormRank},
+};
+
 bool is_row(const TensorDesc& desc, int64_t row) {
   return !desc.dims.empty() && desc.dims.back() == row && numel(desc.dims) == static_cast<uint64_t>(row);
 }
@@ -34,6 +45,10 @@ class OpChecker {
 
   void run() {
     const OpInfo* info = find_op(graph_.op_name(index_));
+    if (find_missing_op(graph_.op_name(index_)) != nullptr) {
+      add(FindingCode::kMissingOp, "", "the exporter writes this op, but no runtime registers it", false);
+      return;
+    }
     if (info == nullptr) {
       add(FindingCode::kUnknownOp, "", "no release of the Vulkan delegate that is known here has this op", false);
       return;
@@ -42,6 +57,8 @@ class OpChecker {
     for (uint16_t i = 0; i < info->row_count; ++i) {
       check_row(kPrepackRows[info->first_row + i]);
     }
+    check_constant_inputs(*info);
+    check_input_dims();
     if (norm_ != nullptr) {
       check_result();
     }
@@ -74,6 +91,34 @@ class OpChecker {
     }
   }
 
+  // A constant where the op takes a tensor of the graph only.
+  void check_constant_inputs(const OpInfo& info) {
+    uint32_t allowed = info.either_mask;
+    for (uint16_t i = 0; i < info.row_count; ++i) {
+      allowed |= 1u << kPrepackRows[info.first_row + i].arg;
+    }
+    for (uint32_t position = 0; position + 1 < args_ && position < 32; ++position) {
+      const int32_t id = graph_.arg(index_, position);
+      if ((allowed >> position & 1u) == 0 && graph_.kind(id) == Kind::kConstant) {
+        const std::string name = format("argument %u", position);
+        add(FindingCode::kConstantInput, name, culprit(name.c_str(), id), false);
+      }
+    }
+  }
+
+  void check_input_dims() {
+    if (norm_ != nullptr && norm_->kind == NormKind::kLayer && make_site(graph_, index_).normalized_dims > 1) {
+      add(FindingCode::kNormDims, "normalized_shape", "the norm is over more than the last dim", false);
+    }
+    const int32_t x = operand(0);
+    for (const InputRank& row : kInputRanks) {
+      if (row.op == graph_.op_name(index_) && x >= 0 && graph_.tensor(x) != nullptr &&
+          graph_.describe(x).dims.size() != row.rank) {
+        add(row.code, "x", culprit("x", x), false);
+      }
+    }
+  }
+
   FindingCode constant_code(const PrepackRow& row, int32_t id) const {
     if (row.condition != Condition::kRowConstant || operand(0) < 0) {
       return FindingCode::kNone;
@@ -100,13 +145,13 @@ class OpChecker {
     }
   }
 
-  // "weight is a run-time value, float32 [1, 1, 64], made by op 3 (aten.add.Tensor); x is float32 [1, 7, 64]"
+  // For a norm "weight is a run-time value, float32 [1, 1, 64], made by op 3 (aten.add.Tensor); x is float32 [1, 7, 64]"
   std::string culprit(const char* name, int32_t id) const {
     std::string text = name;
     text += id < 0 || graph_.is_null(id) ? " is missing" : " is " + value_text(id);
     const int32_t x = operand(0);
-    if (x >= 0 && graph_.tensor(x) != nullptr) {
-      text += "; " + std::string(norm_ != nullptr ? "x" : "the first argument") + " is " + tensor_text(graph_.describe(x));
+    if (norm_ != nullptr && graph_.tensor(x) != nullptr) {
+      text += "; x is " + tensor_text(graph_.describe(x));
     }
     return text;
   }
@@ -157,7 +202,7 @@ class OpChecker {
     add(code, argument, std::move(message), fixable);
   }
 
-  void add(FindingCode code, const char* argument, std::string message, bool fixable) {
+  void add(FindingCode code, const std::string& argument, std::string message, bool fixable) {
     Finding finding;
     finding.code = code;
     finding.where = program_.where(delegate_);
