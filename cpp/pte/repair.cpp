@@ -202,6 +202,9 @@ class Repairer {
     if (!error) {
       error = check(program, &report);
     }
+    if (error.code == ErrorCode::kIoError || error.code == ErrorCode::kOutOfMemory) {
+      return error;
+    }
     if (error) {
       Error failed = make_error(ErrorCode::kRecheckFailed, error.where.offset, "the repaired program cannot be opened: %s",
                                 error.message.c_str());

@@ -283,6 +283,9 @@ Error check_output(const Overlay& overlay, const char* path, const char* input_p
 Error verify_program(const Reader& written) {
   Program program;
   if (Error error = Program::open(written, &program)) {
+    if (error.code == ErrorCode::kIoError || error.code == ErrorCode::kOutOfMemory) {
+      return error;
+    }
     return make_error(ErrorCode::kRecheckFailed, error.where.offset, "the written file cannot be opened: %s", error.message.c_str());
   }
   Report report;
