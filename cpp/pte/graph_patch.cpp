@@ -188,7 +188,8 @@ class GraphPatchWriter {
       constants.push_back(old(graph_.root().constants()->Get(i)));
     }
     for (const auto& constant : patch_.constants_) {
-      constants.push_back(vk::CreateVkBytes(fbb_, constant.offset, constant.length));
+      // An empty key, as the exporter writes it: its own reader does not take an absent one.
+      constants.push_back(vk::CreateVkBytes(fbb_, constant.offset, constant.length, name("")));
     }
     return constants;
   }
