@@ -65,12 +65,13 @@ def install(runtime: Runtime = "stock") -> LoweringReport:
     A second call changes nothing but the runtime, and returns the same report.
     """
     global _installed
+    _checked(runtime)
     with _lock:
         if _installed is None:
             _acquire()
-            _installed = _Guard(_checked(runtime))
+            _installed = _Guard(runtime)
         else:
-            _installed.runtime = _checked(runtime)
+            _installed.runtime = runtime
         return _installed.report
 
 

@@ -98,6 +98,8 @@ def _release_buffers(program: ExportedProgram) -> None:
             calls = [user for user in node.users if user.op == "call_function"]
             if all(op_name(user).startswith(_PLAIN) for user in calls):
                 node.meta.pop(TAG_KEY, None)
+                # Else ExecuTorch starts it from zeros, not from the model's values.
+                node.meta["et_init_buffer"] = True
 
 
 def _stamp(

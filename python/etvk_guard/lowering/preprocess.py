@@ -54,7 +54,9 @@ def preprocess(
 
 def rewrite(program: ExportedProgram, report: LoweringReport, runtime: Runtime) -> None:
     """Carry out, in place, what was decided about each stamped site of a delegate's program."""
+    order = {rule.name: place for place, rule in enumerate(RULES)}
     stamped = [n for n in program.graph_module.graph.nodes if SITE_KEY in n.meta]
+    stamped.sort(key=lambda n: order[report.entries[n.meta[SITE_KEY]].rule])
     if not stamped:
         return
     editor = GraphEditor(program)
