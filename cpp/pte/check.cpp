@@ -225,7 +225,44 @@ class OpChecker {
   const NormArgs* norm_ = nullptr;  // the op is a norm with the arguments of one
 };
 
-void check_delegate(const ProgramImpl& program, const DelegateView& delegate, Report* report) {
+// How many arguments each delegate of a method is called with, -1 for one that is never called. Calls that differ in this give
+// the first one's count.
+std::vector<int64_t> call_sizes(const et::ExecutionPlan& plan) {
+  std::vector<int64_t> sizes(plan.delegates() == nullptr ? 0 : plan.delegates()->size(), -1);
+  for (uint32_t i = 0; plan.chains() != nullptr && i < plan.chains()->size(); ++i) {
+    const auto* instructions = plan.chains()->Get(i)->instructions();
+    for (uint32_t j = 0; instructions != nullptr && j < instructions->size(); ++j) {
+      const et::DelegateCall* call = instructions->Get(j)->instr_args_as_DelegateCall();
+      const size_t index = call == nullptr ? sizes.size() : static_cast<size_t>(call->delegate_index());
+      if (index < sizes.size() && sizes[index] < 0) {
+        sizes[index] = call->args() == nullptr ? 0 : call->args()->size();
+      }
+    }
+  }
+  return sizes;
+}
+
+template <typename V>
+int64_t length(const V* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+// The runtime hands a graph its inputs, then its outputs, by position.
+void check_call(const ProgramImpl& program, const DelegateView& delegate, const GraphView& graph, int64_t given, Report* report) {
+  const int64_t wanted = length(graph.root().input_ids()) + length(graph.root().output_ids());
+  if (given < 0 || given == wanted) {
+    return;
+  }
+  Finding finding;
+  finding.code = FindingCode::kDelegateArguments;
+  finding.where = program.where(delegate);
+  finding.where.offset = graph.file_offset();
+  finding.message = format("the graph has %lld inputs and outputs, and the method passes it %lld values",
+                           static_cast<long long>(wanted), static_cast<long long>(given));
+  report->findings.push_back(std::move(finding));
+}
+
+void check_delegate(const ProgramImpl& program, const DelegateView& delegate, int64_t given, Report* report) {
   DelegateSummary summary;
   summary.method = std::string(program.plan_name(delegate.id.plan));
   summary.delegate = static_cast<int32_t>(delegate.id.index);
@@ -236,6 +273,7 @@ void check_delegate(const ProgramImpl& program, const DelegateView& delegate, Re
     summary.graph = graph.data();
     summary.graph_size = graph.size();
     summary.ops.reserve(graph.op_count());
+    check_call(program, delegate, graph, given, report);
     for (uint32_t i = 0; i < graph.op_count(); ++i) {
       summary.ops.push_back(graph.op_name(i));
       OpChecker(program, delegate, graph, guarded, i, &report->findings).run();
@@ -249,8 +287,12 @@ void check_delegate(const ProgramImpl& program, const DelegateView& delegate, Re
 Error check(const Program& program, Report* into) {
   const ProgramImpl& impl = program.impl();
   Report report;
+  std::vector<int64_t> given;
   for (const DelegateView& delegate : impl.delegates) {
-    check_delegate(impl, delegate, &report);
+    if (delegate.id.index == 0) {  // the first of its method
+      given = call_sizes(impl.plan(delegate.id.plan));
+    }
+    check_delegate(impl, delegate, given[delegate.id.index], &report);
   }
   *into = std::move(report);
   return {};
