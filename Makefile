@@ -46,7 +46,7 @@ test-cpp: setup
 test-kernels: setup
 	cmake -S . -B build/kernels -G Ninja -DCMAKE_BUILD_TYPE=Release -DETVK_GUARD_HARNESS=ON
 	cmake --build build/kernels -j $(JOBS)
-	bash scripts/run_kernels.sh build/kernels --test
+	bash scripts/run_kernels.sh build/kernels --test --validate
 
 test-python: install
 	$(BIN)/python -m pytest -n $(JOBS) -q
