@@ -45,7 +45,7 @@ test-cpp: setup
 # Our SPIR-V kernels on every Vulkan device found (a CPU driver will do), under the Khronos validation layer.
 test-kernels: setup
 	cmake -S . -B build/kernels -G Ninja -DCMAKE_BUILD_TYPE=Release -DETVK_GUARD_HARNESS=ON
-	cmake --build build/kernels -j $(JOBS)
+	cmake --build build/kernels -j $(JOBS) --target etvk-guard-kernels
 	bash scripts/run_kernels.sh build/kernels --test --validate
 
 test-python: install
