@@ -260,17 +260,17 @@ _PROGRAMS = {
         repaired=((PREPACK, RMS, MUL), (PREPACK, PREPACK, ADD, RMS, MUL), (RMS,)),
         methods={"a_constant": lambda: Parameter(8, 64), "right": lambda: Parameter(64)},
     ),
-    "large": Model(lambda: Large(Parameter(1024)), _x(x=(1, 1, 1024)), ops=((LINEAR, RMS),)),
+    "large": Model(lambda: Large(Parameter(1024)), _x(x=(1, 1024)), ops=((LINEAR, RMS),)),
     "large_faulty": Model(
         lambda: Large(OnePlus(1024)),
-        _x(x=(1, 1, 1024)),
+        _x(x=(1, 1024)),
         stock="abort",
         codes=("EG101",),
-        ops=((LINEAR, PREPACK, PREPACK, ADD, RMS),),
-        repaired=((LINEAR, PREPACK, PREPACK, ADD, RMS, MUL),),
+        ops=((PREPACK, PREPACK, LINEAR, ADD, RMS),),
+        repaired=((PREPACK, PREPACK, LINEAR, ADD, RMS, MUL),),
     ),
     "linear_runtime": Model(
-        LinearRuntime, _x((32, 64)), stock="abort", codes=("EG201",), ops=((LINEAR,),)
+        LinearRuntime, _x((32, 64), x=(8, 64)), stock="abort", codes=("EG201",), ops=((LINEAR,),)
     ),
 }
 

@@ -74,7 +74,7 @@ def survives(data: bytes) -> None:
 
 
 FUZZ = settings(
-    max_examples=150,
+    max_examples=300,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -106,9 +106,15 @@ def test_graphs(path: Path) -> None:
             assert graph.layout_override == int(other.memory_layout_override)
             ops = [(op.node_id, op.name, tuple(op.args)) for op in other.chain]
             assert [(op.node_id, op.name, op.args) for op in graph.ops] == ops
-            assert [value.value for value in graph.values] == [vk(v.value) for v in other.values]
+            values = [short(value.value) for value in graph.values]
+            assert values == [short(vk(value.value)) for value in other.values]
             for constant, bytes_ in zip(graph.constants, other.constants, strict=True):
                 assert (constant.length, constant.named_key) == (bytes_.length, bytes_.named_key)
+
+
+def short(value: Any) -> Any:
+    """Doubles to six digits: the other reader goes by way of JSON text."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def vk(value: Any) -> Any:
@@ -130,6 +136,9 @@ def vk(value: Any) -> Any:
 
 def test_named_data_and_constants(path: Path) -> None:
     program, other = open_program(path), theirs(path).named_data
+    if other is None:
+        assert dict(program.named_data) == {}
+        return
     assert set(program.named_data) == set(other.pte_data)
     for key, entry in other.pte_data.items():
         assert program.named_bytes(key) == other.buffers[entry.buffer_index]
