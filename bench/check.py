@@ -3,7 +3,8 @@
 
     python bench/check.py [--json]
 
-Time is the best and the median of 20 calls in one process; resident memory is what the first call added.
+Time is the best and the median of 20 calls in one process; resident memory is what the first call
+added.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import files
-
 import etvk_guard
+import files
 
 SIZES = (1_000, 10_000, 30_000, 100_000)
 CALLS = 20

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Program files of any size for the benchmarks.
 
-A chain of `et_vk.rms_norm` with a run-time weight is written with executorch's own serializers into one Vulkan delegate;
-the weights are one named-data segment at the end of the file, which is stretched to its full size as a hole or as bytes.
+A chain of `et_vk.rms_norm` with a run-time weight is written with executorch's own serializers into
+one Vulkan delegate; the weights are one named-data segment at the end of the file, which is
+stretched to its full size as a hole or as bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
 
 D = 64
-# The length of the segment that stands for the weights before it is stretched: found again by its value.
+# The length of the weights' segment before it is stretched: found again by its value.
 PLACEHOLDER = 1_234_567
 HEADER_SEGMENT_SIZE = slice(32, 40)  # Program's extended header: segment data size
 
@@ -69,7 +70,7 @@ def _plan(backend: str) -> schema.ExecutionPlan:
 
 
 def write(path: Path, norms: int, weight_bytes: int, *, sparse: bool) -> None:
-    """Write a program of `norms` faulty norms and `weight_bytes` of weights, as a hole if `sparse`."""
+    """Write `norms` faulty norms and `weight_bytes` of weights, as a hole if `sparse`."""
     program = schema.Program(
         version=0,
         execution_plan=[_plan("VulkanBackend")],

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job on real files: `python -m etvk_guard.demo [FOLDER]` (or `make demo`).
 
-Exports small models with the stock `VulkanPartitioner`, checks, repairs and re-checks each file, runs
-original and repaired in the reference interpreter under stock rules, and prints one table. The models
-are the three of pytorch/executorch issue 22773, a Gemma-style norm in half, a DiT-style block and a
+Exports small models with the stock `VulkanPartitioner`, checks, repairs and re-checks each file,
+runs original and repaired in the reference interpreter under stock rules, and prints one table. The
+models are the three of pytorch/executorch issue 22773, a Gemma-style norm in half, a DiT-style block and a
 gated norm. Needs the extra `lowering` (torch and executorch).
 """
 
@@ -58,7 +58,7 @@ class GemmaNorm(ParameterNorm):
 
 
 class HalfGemmaNorm(ParameterNorm):
-    """`norm(x) * (1.0 + w)` of a model that runs in half throughout: without casts stock fuses it."""
+    """`norm(x) * (1.0 + w)` in half throughout: without casts stock fuses it."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Norm of `x [B, T, D]`, half."""

@@ -4,8 +4,8 @@
     pip install executorch==1.3.1   # or 1.4.1, 1.5.1
     python tests/data/releases/make.py
 
-writes `tests/data/releases/1.3.1/NAME.pte` for the rows of `tests/python/models.py` named below. The files
-are kept: every later version of etvk-guard must read them.
+writes `tests/data/releases/1.3.1/NAME.pte` for the rows of `tests/python/models.py` named below.
+The files are kept: every later version of etvk-guard must read them.
 """
 
 from __future__ import annotations
