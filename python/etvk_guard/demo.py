@@ -3,8 +3,8 @@
 
 Exports small models with the stock `VulkanPartitioner`, checks, repairs and re-checks each file,
 runs original and repaired in the reference interpreter under stock rules, and prints one table. The
-models are the three of pytorch/executorch issue 22773, a Gemma-style norm in half, a DiT-style block and a
-gated norm. Needs the extra `lowering` (torch and executorch).
+models are the three of pytorch/executorch issue 22773, a Gemma-style norm in half, a DiT-style
+block and a gated norm. Needs the extra `lowering` (torch and executorch).
 """
 
 from __future__ import annotations
