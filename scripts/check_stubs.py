@@ -21,6 +21,7 @@ def generate() -> str:
         command = [sys.executable, "-m", "pybind11_stubgen", "etvk_guard._native", "-o", folder]
         subprocess.run([*command, "--exit-code"], check=True, capture_output=True, text=True)
         text = HEADER + (Path(folder) / "etvk_guard/_native.pyi").read_text()
+    text = text.replace("etvk_guard._native.", "")  # the module's own name is not in scope in it
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(STUB), "-"]
     return subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
 

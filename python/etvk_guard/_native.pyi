@@ -71,7 +71,7 @@ class Program:
         self,
         method: typing.SupportsInt | typing.SupportsIndex,
         delegate: typing.SupportsInt | typing.SupportsIndex,
-    ) -> etvk_guard._native.Graph | None:
+    ) -> Graph | None:
         """
         The graph of a Vulkan delegate, else None.
         """
