@@ -212,11 +212,12 @@ Timing Bench::time_program(const Program& program, bool baseline, Grid groups, c
   }
   return time_chain(device_, options, [&](VkCommandBuffer commands, int i) {
     record_dispatch(commands, program, sets[static_cast<std::size_t>(i % steps)], push_, groups);
+    compute_barrier(commands);
   });
 }
 
 Timing Bench::time_plan(const kernels::Plan& plan, const TimingOptions& options) {
-  return time_program(programs_.get(program_of(plan)), false, {plan.groups[0], plan.groups[1]}, options);
+  return time_program(programs_.get(program_of(plan)), false, {plan.groups[0], plan.groups[1], plan.groups[2]}, options);
 }
 
 Timing Bench::time_baseline(const TimingOptions& options) {
@@ -224,12 +225,13 @@ Timing Bench::time_baseline(const TimingOptions& options) {
   if (rows > device_.info().limits.max_groups_y) {
     throw std::runtime_error("the baseline's grid has a workgroup for each row in y");
   }
-  return time_program(programs_.get(baseline_program(spec_)), true, {1, rows}, options);
+  return time_program(programs_.get(baseline_program(spec_)), true, {1, rows, 1}, options);
 }
 
 Timing Bench::time_copy(const TimingOptions& options) {
   return time_chain(device_, options, [this](VkCommandBuffer commands, int i) {
     ring(x_, i).record_copy_to(commands, ring(x_, i + 1));
+    full_barrier(commands);
   });
 }
 

@@ -39,6 +39,8 @@ class TimestampPair {
   VkQueryPool pool_ = VK_NULL_HANDLE;
 };
 
+constexpr double kWarmUpMicroseconds = 30e3;
+
 double host_microseconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()) / 1e3;
@@ -55,7 +57,6 @@ VkCommandBuffer record_chain(const Device& device, const TimestampPair& stamps, 
   }
   for (int i = 0; i < length; ++i) {
     record(commands, i);
-    full_barrier(commands);
   }
   if (device.info().timestamps) {
     stamps.write(commands, 1);
@@ -78,7 +79,12 @@ Timing time_chain(const Device& device, const TimingOptions& options, const Reco
   const VkCommandBuffer long_chain = record_chain(device, stamps, options.chain, record);
   double shortest = std::numeric_limits<double>::infinity();
   double longest = std::numeric_limits<double>::infinity();
-  run_once(device, stamps, long_chain);  // warm up
+  // A GPU that has been idle takes a while to reach its clock.
+  for (double warm = 0.0; warm < kWarmUpMicroseconds;) {
+    const double start = host_microseconds();
+    run_once(device, stamps, long_chain);
+    warm += host_microseconds() - start;
+  }
   for (int run = 0; run < options.runs; ++run) {
     shortest = std::min(shortest, run_once(device, stamps, short_chain));
     longest = std::min(longest, run_once(device, stamps, long_chain));

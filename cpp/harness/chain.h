@@ -17,7 +17,7 @@ struct Timing {
   double single_us = 0.0;  // between timestamps around a chain of one
 };
 
-// Records dispatch or copy `i` of a chain. A barrier is put between one and the next.
+// Records dispatch or copy `i` of a chain, and the barrier that the next one needs.
 using RecordStep = std::function<void(VkCommandBuffer commands, int i)>;
 
 // Times chains by GPU timestamps; by the host's clock where the queue has none.

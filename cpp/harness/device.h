@@ -83,6 +83,9 @@ class Device {
 // Compute shader and copy writes before it are seen by the shaders and copies after it.
 void full_barrier(VkCommandBuffer commands);
 
+// Compute shader writes before it are seen by the compute shaders after it.
+void compute_barrier(VkCommandBuffer commands);
+
 // Copy writes before it are seen by the host once the commands are done.
 void host_barrier(VkCommandBuffer commands);
 

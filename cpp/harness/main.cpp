@@ -22,6 +22,7 @@ constexpr const char* kUsage =
     "  --json            print JSON\n"
     "  --validate        with the Khronos validation layer; --test fails if it says anything\n"
     "  --verbose         with --test, a line for each case\n"
+    "  --only TEXT       with --test, only the cases whose line holds TEXT\n"
     "  --shape RxD       with --bench, only rows x width; may be repeated\n"
     "  --quick           with --bench, the first shapes only\n"
     "  --sweep           with --bench, also the fastest of all ways to dispatch\n"
@@ -64,6 +65,8 @@ std::pair<std::int32_t, std::int32_t> shape_of(const std::string& text) {
 bool take_value(const std::string& name, const std::string& value, Options* options) {
   if (name == "--device") {
     options->device = value;
+  } else if (name == "--only") {
+    options->test.only = value;
   } else if (name == "--shape") {
     options->bench.shapes.push_back(shape_of(value));
   } else if (name == "--chain") {

@@ -135,7 +135,7 @@ kernels::PlanStatus base_plan(const NormCase& test, const DeviceInfo& device, ke
   return kernels::choose(problem, limits, plan);
 }
 
-// Workgroups for the forced local size, one row of them.
+// The plan with what the case forces, and the workgroups for that.
 void force(const NormCase& test, kernels::Plan* plan) {
   plan->spec.chunks = test.chunks.value_or(plan->spec.chunks);
   plan->spec.rows = test.rows.value_or(plan->spec.rows);
@@ -144,9 +144,10 @@ void force(const NormCase& test, kernels::Plan* plan) {
   plan->local_size[1] = test.units.value_or(plan->local_size[1]);
   const auto height = static_cast<std::uint32_t>(test.x[1]);
   const auto depth = static_cast<std::uint32_t>(test.x[2] * test.x[3]);
-  const std::uint32_t units = (height + plan->spec.rows - 1) / plan->spec.rows * depth;
-  plan->groups[0] = (units + plan->local_size[1] - 1) / plan->local_size[1];
-  plan->groups[1] = 1;
+  const std::uint32_t bands = (height + plan->spec.rows - 1) / plan->spec.rows * depth;
+  plan->groups[0] = test.groups.value_or((bands + plan->local_size[1] - 1) / plan->local_size[1]);
+  plan->groups[1] = test.groups ? 2 : 1;
+  plan->groups[2] = test.split.value_or(1);
 }
 
 }  // namespace
@@ -171,7 +172,9 @@ std::string describe(const NormCase& test) {
   forced("threads", test.threads);
   forced("units", test.units);
   forced("rows", test.rows);
-  forced("early", test.early);
+  forced("groups", test.groups);
+  forced("split", test.split);
+  text += test.early ? " early=" + std::to_string(static_cast<int>(*test.early)) : std::string();
   return text;
 }
 
@@ -183,7 +186,7 @@ std::optional<kernels::Plan> plan_of(const NormCase& test, const DeviceInfo& dev
   if (!all_fit || base_plan(test, device, &plan) != kernels::PlanStatus::kOk) {
     return std::nullopt;
   }
-  if (test.chunks || test.threads || test.units || test.rows || test.early) {
+  if (test.chunks || test.threads || test.units || test.rows || test.early || test.groups || test.split) {
     force(test, &plan);
   }
   const kernels::DeviceLimits& limits = device.limits;
@@ -213,7 +216,7 @@ CaseResult run_case(const Device& device, ProgramCache& programs, const NormCase
       layer ? bindings.bind({&out, &mean, &rstd, &x, &weight, &shift}) : bindings.bind({&out, &x, &weight, &shift});
   const VkCommandBuffer commands = device.begin();
   full_barrier(commands);
-  record_dispatch(commands, program, set, push_of(test), {plan.groups[0], plan.groups[1]});
+  record_dispatch(commands, program, set, push_of(test), {plan.groups[0], plan.groups[1], plan.groups[2]});
   full_barrier(commands);
   check(vk().vkEndCommandBuffer(commands), "vkEndCommandBuffer");
   device.submit_and_wait(commands);

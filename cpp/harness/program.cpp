@@ -51,7 +51,7 @@ ProgramInfo program_of(const kernels::Plan& plan) {
                static_cast<std::uint32_t>(spec.weight),
                static_cast<std::uint32_t>(spec.shift),
                spec.rows,
-               spec.early};
+               static_cast<std::uint32_t>(spec.early)};
   return info;
 }
 
@@ -175,7 +175,7 @@ void record_dispatch(VkCommandBuffer commands, const Program& program, VkDescrip
   vk().vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, program.pipeline());
   vk().vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, program.layout(), 0, 1, &set, 0, nullptr);
   vk().vkCmdPushConstants(commands, program.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push), &push);
-  vk().vkCmdDispatch(commands, groups.x, groups.y, 1);
+  vk().vkCmdDispatch(commands, groups.x, groups.y, groups.z);
 }
 
 }  // namespace etvk_guard::harness

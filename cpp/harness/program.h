@@ -54,6 +54,7 @@ class ProgramCache {
  public:
   explicit ProgramCache(const Device& device) : device_(device) {}
   const Program& get(const ProgramInfo& info);
+  std::size_t size() const { return programs_.size(); }
 
  private:
   const Device& device_;
@@ -79,6 +80,7 @@ class Bindings {
 struct Grid {
   std::uint32_t x;
   std::uint32_t y;
+  std::uint32_t z;
 };
 
 void record_dispatch(VkCommandBuffer commands, const Program& program, VkDescriptorSet set,

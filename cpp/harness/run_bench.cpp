@@ -33,9 +33,10 @@ struct Row {
 const char* text_of(Storage storage) { return storage == Storage::kTexture3d ? "texture3d" : "buffer"; }
 
 std::string plan_text(const kernels::Plan& plan) {
-  char text[96];
-  std::snprintf(text, sizeof(text), "%ux%u chunks %u rows %u early %u %s", plan.local_size[0], plan.local_size[1],
-                plan.spec.chunks, plan.spec.rows, plan.spec.early,
+  char text[128];
+  std::snprintf(text, sizeof(text), "%ux%u groups %ux%u chunks %u rows %u early %u %s", plan.local_size[0],
+                plan.local_size[1], plan.groups[0], plan.groups[2], plan.spec.chunks, plan.spec.rows,
+                static_cast<std::uint32_t>(plan.spec.early),
                 plan.key.reduction == kernels::Reduction::kSubgroup ? "subgroup" : "shared");
   return text;
 }
@@ -141,38 +142,60 @@ Row time_spec(const Device& device, ProgramCache& programs, const BenchSpec& spe
   return row;
 }
 
-// Every way to dispatch that keeps a row in registers, and a few that do not.
-std::vector<kernels::Plan> ways(const Bench& bench, const DeviceInfo& info) {
-  const kernels::NormProblem& problem = bench.problem();
-  const kernels::Plan& chosen = bench.chosen();
-  const std::uint32_t elements = chosen.key.access == kernels::Access::kVec8 ? 8 : 4;
-  const std::uint32_t chunks = (static_cast<std::uint32_t>(problem.x_sizes[0]) + elements - 1) / elements;
-  const auto height = static_cast<std::uint32_t>(problem.x_sizes[1]);
-  const auto depth = static_cast<std::uint32_t>(problem.x_sizes[2] * problem.x_sizes[3]);
-  std::vector<kernels::Plan> plans;
-  for (std::uint32_t rows : {1u, 2u, 4u}) {
-    if (rows > 1 && (problem.x_storage == Storage::kBuffer || height < rows)) {
-      continue;
+std::uint32_t band_count(const Bench& bench, std::uint32_t rows) {
+  const std::int32_t* x = bench.problem().x_sizes;
+  return (static_cast<std::uint32_t>(x[1]) + rows - 1) / rows * static_cast<std::uint32_t>(x[2] * x[3]);
+}
+
+// The local size and rows of `base`, with each time to load the operands, number of turns and split of a row.
+void add_grids(const Bench& bench, const DeviceInfo& info, const kernels::Plan& base, std::vector<kernels::Plan>* plans) {
+  const std::uint32_t all = (band_count(bench, base.spec.rows) + base.local_size[1] - 1) / base.local_size[1];
+  const bool textures = bench.problem().operand_storage == Storage::kTexture3d;
+  for (const kernels::Early early : {kernels::Early::kNot, kernels::Early::kRow, kernels::Early::kOnce}) {
+    const bool can_split = all <= 64 && bench.problem().x_storage == Storage::kTexture3d;
+    for (std::uint32_t turns = 1; turns <= (early == kernels::Early::kOnce ? 16u : 1u); turns *= 2) {
+      for (std::uint32_t split = 1; split <= (can_split ? base.spec.chunks : 1u); split *= 2) {
+        kernels::Plan plan = base;
+        plan.spec.early = early;
+        plan.groups[0] = (all + turns - 1) / turns;
+        plan.groups[1] = 1;
+        plan.groups[2] = split;
+        if (plan.groups[0] <= info.limits.max_groups_x && (textures || early == kernels::Early::kNot)) {
+          plans->push_back(plan);
+        }
+      }
     }
-    for (std::uint32_t threads = info.limits.subgroup_size; threads <= info.limits.max_threads; threads *= 2) {
+  }
+}
+
+// Every way to dispatch that keeps a row in at most 16 chunks a thread, without threads that have nothing to do.
+std::vector<kernels::Plan> ways(const Bench& bench, const DeviceInfo& info) {
+  const std::uint32_t elements = bench.chosen().key.access == kernels::Access::kVec8 ? 8 : 4;
+  const std::uint32_t chunks = (static_cast<std::uint32_t>(bench.problem().x_sizes[0]) + elements - 1) / elements;
+  const std::uint32_t narrowest = info.limits.subgroup_size;
+  std::vector<kernels::Plan> plans;
+  for (const std::uint32_t rows : {1u, 2u, 4u}) {
+    const bool possible = bench.problem().x_storage == Storage::kTexture3d &&
+                          bench.problem().x_sizes[1] >= static_cast<std::int32_t>(rows);
+    for (std::uint32_t threads = narrowest; threads <= info.limits.max_threads; threads *= 2) {
       const std::uint32_t each = (chunks * rows + threads - 1) / threads;
-      for (std::uint32_t units = 1; units <= (threads == info.limits.subgroup_size ? 16u : 1u); units *= 2) {
-        for (std::uint32_t early : {0u, 1u}) {
-          if (each > 16 || (threads > info.limits.subgroup_size && threads / 2 >= chunks * rows)) {
-            continue;
-          }
-          kernels::Plan plan = chosen;
-          plan.spec.rows = rows;
-          plan.spec.chunks = each;
-          plan.spec.early = early;
-          plan.local_size[0] = threads;
-          plan.local_size[1] = units;
-          const std::uint32_t all = (height + rows - 1) / rows * depth;
-          plan.groups[0] = (all + units - 1) / units;
-          plan.groups[1] = 1;
-          if (plan.groups[0] <= info.limits.max_groups_x) {
-            plans.push_back(plan);
-          }
+      const bool idle = threads > narrowest && threads / 2 >= chunks * rows;
+      if ((rows > 1 && !possible) || each > 16 || idle) {
+        continue;
+      }
+      for (std::uint32_t units = 1; units <= (threads == narrowest ? 8u : 1u); units *= 2) {
+        kernels::Plan plan = bench.chosen();
+        plan.spec.rows = rows;
+        plan.spec.chunks = each;
+        plan.local_size[0] = threads;
+        plan.local_size[1] = units;
+        if (threads * units > info.limits.max_threads) {
+          continue;
+        }
+        add_grids(bench, info, plan, &plans);
+        if (info.type == "cpu" && each > 1) {  // reads rows twice, from a cache
+          plan.spec.chunks = 1;
+          add_grids(bench, info, plan, &plans);
         }
       }
     }
@@ -183,14 +206,8 @@ std::vector<kernels::Plan> ways(const Bench& bench, const DeviceInfo& info) {
 void sweep_spec(const Device& device, ProgramCache& programs, const BenchSpec& spec, const TimingOptions& timing) {
   Bench bench(device, programs, spec);
   std::vector<std::pair<double, kernels::Plan>> timed;
-  for (kernels::Plan plan : ways(bench, device.info())) {
-    for (const kernels::Reduction reduction : {kernels::Reduction::kSubgroup, kernels::Reduction::kShared}) {
-      const bool both = reduction == bench.chosen().key.reduction || plan.local_size[1] == 1;
-      if (both && (reduction == kernels::Reduction::kShared || device.info().limits.subgroup_arithmetic)) {
-        plan.key.reduction = reduction;
-        timed.emplace_back(bench.time_plan(plan, timing).each_us, plan);
-      }
-    }
+  for (const kernels::Plan& plan : ways(bench, device.info())) {
+    timed.emplace_back(bench.time_plan(plan, timing).each_us, plan);
   }
   std::sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (std::size_t i = 0; i < std::min<std::size_t>(timed.size(), 12); ++i) {

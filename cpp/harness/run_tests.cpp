@@ -20,6 +20,8 @@ struct KernelTally {
 struct Outcome {
   std::map<std::string, KernelTally> kernels;
   std::vector<std::string> failures;
+  std::vector<std::string> messages;  // of the validation layer, each with its case
+  std::size_t pipelines = 0;
   int cases = 0;
   int skipped = 0;  // over the device's limits
 };
@@ -28,6 +30,12 @@ bool can_run(const kernels::Kernel& kernel, const kernels::DeviceLimits& limits)
   const bool subgroups = limits.subgroup_arithmetic && limits.subgroup_size >= 4;
   return (kernel.key.reduction == kernels::Reduction::kShared || subgroups) &&
          (!kernel.needs_16bit_storage || limits.storage_16bit);
+}
+
+void keep_messages(const Instance& instance, std::size_t before, const std::string& where, Outcome* outcome) {
+  for (std::size_t i = before; i < instance.messages().size(); ++i) {
+    outcome->messages.push_back(where + ": " + instance.messages()[i]);
+  }
 }
 
 void run_one(const Device& device, ProgramCache& programs, const NormCase& test, bool verbose, Outcome* outcome) {
@@ -61,7 +69,7 @@ void add_kernels_not_run(const kernels::DeviceLimits& limits, Outcome* outcome) 
   }
 }
 
-void print_json(const DeviceInfo& info, const Outcome& outcome, const std::vector<std::string>& messages) {
+void print_json(const DeviceInfo& info, const Outcome& outcome) {
   std::vector<std::string> rows;
   for (const auto& [name, tally] : outcome.kernels) {
     rows.push_back(JsonObject()
@@ -74,9 +82,10 @@ void print_json(const DeviceInfo& info, const Outcome& outcome, const std::vecto
   std::vector<std::string> failures;
   std::transform(outcome.failures.begin(), outcome.failures.end(), std::back_inserter(failures), json_string);
   std::vector<std::string> said;
-  std::transform(messages.begin(), messages.end(), std::back_inserter(said), json_string);
+  std::transform(outcome.messages.begin(), outcome.messages.end(), std::back_inserter(said), json_string);
   std::printf("%s\n", JsonObject()
                           .add("device", info.name)
+                          .add("pipelines", static_cast<double>(outcome.pipelines))
                           .add("cases", static_cast<double>(outcome.cases))
                           .add("skipped", static_cast<double>(outcome.skipped))
                           .add_json("kernels", json_array(rows))
@@ -86,7 +95,7 @@ void print_json(const DeviceInfo& info, const Outcome& outcome, const std::vecto
                           .c_str());
 }
 
-void print_text(const DeviceInfo& info, const Outcome& outcome, const std::vector<std::string>& messages) {
+void print_text(const DeviceInfo& info, const Outcome& outcome) {
   for (const auto& [name, tally] : outcome.kernels) {
     std::printf("%-60s %4d cases, worst error %.3f of what is allowed%s\n", name.c_str(), tally.cases, tally.worst_error,
                 tally.failed > 0 ? "  FAILED" : "");
@@ -94,18 +103,18 @@ void print_text(const DeviceInfo& info, const Outcome& outcome, const std::vecto
   for (const std::string& failure : outcome.failures) {
     std::printf("FAILED %s\n", failure.c_str());
   }
-  for (const std::string& message : messages) {
+  for (const std::string& message : outcome.messages) {
     std::printf("VALIDATION %s\n", message.c_str());
   }
-  std::printf("%s: %zu kernels, %d cases, %zu failures, %d over the device's limits, %zu validation messages\n",
-              info.name.c_str(), outcome.kernels.size(), outcome.cases, outcome.failures.size(), outcome.skipped,
-              messages.size());
+  std::printf("%s: %zu kernels in %zu pipelines, %d cases, %zu failures, %d over the device's limits, %zu validation messages\n",
+              info.name.c_str(), outcome.kernels.size(), outcome.pipelines, outcome.cases, outcome.failures.size(), outcome.skipped,
+              outcome.messages.size());
 }
 
 }  // namespace
 
 bool run_tests(const Instance& instance, VkPhysicalDevice physical, const TestOptions& options) {
-  const std::size_t messages_before = instance.messages().size();
+  std::size_t said = instance.messages().size();
   Outcome outcome;
   DeviceInfo info;
   {
@@ -113,18 +122,25 @@ bool run_tests(const Instance& instance, VkPhysicalDevice physical, const TestOp
     info = device.info();
     ProgramCache programs(device);
     for (const NormCase& test : all_cases(info.limits.subgroup_size)) {
+      if (describe(test).find(options.only) == std::string::npos) {
+        continue;
+      }
       run_one(device, programs, test, options.verbose, &outcome);
+      keep_messages(instance, said, describe(test), &outcome);
+      said = instance.messages().size();
     }
+    outcome.pipelines = programs.size();
   }
-  add_kernels_not_run(info.limits, &outcome);
-  const std::vector<std::string> messages(instance.messages().begin() + static_cast<std::ptrdiff_t>(messages_before),
-                                          instance.messages().end());
+  keep_messages(instance, said, "at the end", &outcome);
+  if (options.only.empty()) {
+    add_kernels_not_run(info.limits, &outcome);
+  }
   if (options.json) {
-    print_json(info, outcome, messages);
+    print_json(info, outcome);
   } else {
-    print_text(info, outcome, messages);
+    print_text(info, outcome);
   }
-  return outcome.failures.empty() && messages.empty();
+  return outcome.failures.empty() && outcome.messages.empty();
 }
 
 }  // namespace etvk_guard::harness

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "device.h"
 
 namespace etvk_guard::harness {
@@ -8,6 +10,7 @@ namespace etvk_guard::harness {
 struct TestOptions {
   bool json = false;
   bool verbose = false;  // a line for each case
+  std::string only;      // only cases whose description holds this text
 };
 
 // Runs the whole table on one device and prints the outcome. True if every case passed, every kernel that the device can

@@ -9,9 +9,15 @@ namespace {
 using std::uint32_t;
 using std::uint64_t;
 
-constexpr uint32_t kMaxChunks = 8;      // more would spill registers
-constexpr uint32_t kMinSubgroup = 4;    // reduce.glslh has room for a quarter of the workgroup
-constexpr uint32_t kNarrowSubgroup = 8;  // a CPU driver: threads are loop iterations, barriers are dear
+constexpr uint32_t kMaxChunks = 8;         // more would spill registers
+constexpr uint32_t kMinSubgroup = 4;       // reduce.glslh has room for a quarter of the workgroup
+constexpr uint32_t kNarrowSubgroup = 8;    // a CPU driver: threads are loop iterations, barriers are dear
+constexpr uint32_t kFewRows = 128;         // up to here a workgroup a row leaves much of a GPU idle
+constexpr uint32_t kFewGroups = 128;       // workgroups that start at once on any large GPU
+constexpr uint32_t kManyGroups = 256;      // workgroups that are enough to fill it
+constexpr uint32_t kMaxTurns = 8;          // bands that one workgroup takes, where that saves loads of the weight
+constexpr uint32_t kTextureThreads = 256;
+constexpr uint32_t kMaxThreads = 1024;     // and what ET-VK can encode
 
 uint32_t div_up(uint64_t a, uint32_t b) noexcept { return static_cast<uint32_t>((a + b - 1u) / b); }
 
@@ -25,15 +31,24 @@ uint32_t power_of_two_at_least(uint32_t n) noexcept {
 
 uint32_t size_at(const NormProblem& p, int i) noexcept { return static_cast<uint32_t>(p.x_sizes[i]); }
 
+bool is_texture(const NormProblem& p) noexcept { return p.x_storage == Storage::kTexture3d; }
+
 uint64_t row_count(const NormProblem& p) noexcept {
   return uint64_t{size_at(p, 1)} * size_at(p, 2) * size_at(p, 3);
+}
+
+// Bands of `rows` neighbouring rows: see norm.comp.
+uint64_t band_count(const NormProblem& p, uint32_t rows) noexcept {
+  return uint64_t{div_up(size_at(p, 1), rows)} * size_at(p, 2) * size_at(p, 3);
 }
 
 bool is_empty(const NormProblem& p) noexcept {
   return std::any_of(p.x_sizes, p.x_sizes + 4, [](std::int32_t size) { return size <= 0; });
 }
 
-uint32_t elements_per_chunk(Access access) noexcept { return access == Access::kVec8 ? 8u : 4u; }
+uint32_t chunk_count(const NormProblem& p, Access access) noexcept {
+  return div_up(size_at(p, 0), access == Access::kVec8 ? 8u : 4u);
+}
 
 Access pick_access(const NormProblem& p) noexcept {
   const bool any_buffer = p.x_storage == Storage::kBuffer || p.operand_storage == Storage::kBuffer;
@@ -51,77 +66,109 @@ KernelKey pick_key(const NormProblem& p, const DeviceLimits& d) noexcept {
           p.dtype, pick_access(p), subgroups ? Reduction::kSubgroup : Reduction::kShared};
 }
 
-// Threads that share a row (or `rows` rows), and how many such units are in a workgroup.
-struct Shape {
-  uint32_t threads;
-  uint32_t units;
-};
+bool is_narrow(const DeviceLimits& d) noexcept { return d.subgroup_size <= kNarrowSubgroup; }
 
-uint32_t max_threads(const DeviceLimits& d) noexcept {
+bool one_row_operands(const NormProblem& p) noexcept {
+  const auto one_row = [](OperandMode mode) { return mode == OperandMode::kOneRow || mode == OperandMode::kNone; };
+  return one_row(p.weight) && one_row(p.shift);
+}
+
+// Two rows that are neighbours in a texture share the smallest unit of its memory.
+uint32_t pick_rows(const NormProblem& p, const DeviceLimits& d) noexcept {
+  const bool many = row_count(p) > kFewRows && size_at(p, 1) >= 4u;
+  return is_texture(p) && many && !is_narrow(d) ? 2u : 1u;
+}
+
+Early pick_early(const NormProblem& p, const DeviceLimits& d) noexcept {
+  if (p.operand_storage == Storage::kBuffer || is_narrow(d)) {
+    return Early::kNot;
+  }
+  return one_row_operands(p) ? Early::kOnce : Early::kNot;
+}
+
+uint32_t thread_limit(const DeviceLimits& d) noexcept {
   uint32_t threads = 1;
-  while (threads * 2u <= std::min({d.max_threads, d.max_size_x, 1024u})) {
+  while (threads * 2u <= std::min({d.max_threads, d.max_size_x, kMaxThreads})) {
     threads *= 2u;
   }
   return threads;
 }
 
-// Units of one subgroup each (or of as few threads in the shared-memory kernel): for short rows.
-Shape many_units(const KernelKey& key, const DeviceLimits& d, uint64_t units, uint32_t threads) noexcept {
-  const uint32_t x = key.reduction == Reduction::kSubgroup ? d.subgroup_size : threads;
-  uint32_t y = 1;
-  while (y < 8u && y < units && x * y * 2u <= std::min(d.max_threads, 256u) && y * 2u <= d.max_size_y) {
-    y *= 2u;
-  }
-  return {x, y};
-}
-
-Shape pick_shape(const NormProblem& p, const KernelKey& key, const DeviceLimits& d, uint32_t rows) noexcept {
-  const uint32_t chunks = div_up(size_at(p, 0), elements_per_chunk(key.access)) * rows;
-  const uint64_t units = row_count(p) / rows;
-  const uint32_t limit = max_threads(d);
-  const bool few_rows = units < 64u;
-  if (d.subgroup_size <= kNarrowSubgroup) {
-    const uint32_t threads = std::min({power_of_two_at_least(div_up(chunks, kMaxChunks)), limit, 64u});
-    return {std::max(threads, std::min(d.subgroup_size, limit)), 1u};
-  }
-  const uint32_t each = few_rows ? 1u : 4u;  // chunks a thread
-  const uint32_t threads = std::min(power_of_two_at_least(div_up(chunks, each)), limit);
-  if (threads <= d.subgroup_size) {
-    return many_units(key, d, units, threads);
-  }
-  return {threads, 1u};
-}
-
-uint32_t pick_rows(const NormProblem& p, const DeviceLimits& d) noexcept {
-  if (p.x_storage == Storage::kBuffer || d.subgroup_size <= kNarrowSubgroup || p.x_sizes[1] < 4) {
+// Chunks that a thread should have, if there are threads enough.
+uint32_t wanted_chunks(const NormProblem& p, const KernelKey& key) noexcept {
+  if (row_count(p) <= kFewRows) {
     return 1;
   }
-  return 2;
+  return key.access == Access::kScalar ? 4u : 2u;
 }
 
-PlanStatus set_grid(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
-  const bool texture = p.x_storage == Storage::kTexture3d;
-  const uint64_t units = texture ? uint64_t{div_up(size_at(p, 1), plan->spec.rows)} * size_at(p, 2) * size_at(p, 3)
-                                 : row_count(p);
-  const uint64_t groups = (units + plan->local_size[1] - 1u) / plan->local_size[1];
-  const uint64_t in_y = (groups + d.max_groups_x - 1u) / d.max_groups_x;
-  if (in_y > d.max_groups_y) {
-    return PlanStatus::kTooManyRows;
+uint32_t pick_threads(const NormProblem& p, const KernelKey& key, const DeviceLimits& d, uint32_t rows) noexcept {
+  const uint32_t chunks = chunk_count(p, key.access) * rows;
+  if (is_narrow(d)) {  // few kinds of pipeline, since a CPU driver compiles slowly
+    const uint32_t threads = chunks <= d.subgroup_size * kMaxChunks ? d.subgroup_size : 64u;
+    return std::min(threads, thread_limit(d));
   }
-  plan->groups[0] = div_up(groups, static_cast<uint32_t>(in_y));
-  plan->groups[1] = static_cast<uint32_t>(in_y);
-  return PlanStatus::kOk;
+  const uint32_t least = power_of_two_at_least(div_up(chunks, kMaxChunks));
+  uint32_t threads = power_of_two_at_least(div_up(chunks, wanted_chunks(p, key)));
+  if (is_texture(p)) {
+    threads = std::max(std::min(threads, kTextureThreads), least);
+  }
+  return std::clamp(threads, std::min(d.subgroup_size, thread_limit(d)), thread_limit(d));
+}
+
+// Units in a workgroup: several where a row needs no more than a subgroup.
+uint32_t pick_units(const DeviceLimits& d, uint32_t threads, uint64_t bands) noexcept {
+  uint32_t units = 1;
+  if (threads == d.subgroup_size && !is_narrow(d)) {
+    while (units < bands && threads * units * 2u <= std::min(d.max_threads, 256u) && units * 2u <= d.max_size_y) {
+      units *= 2u;
+    }
+  }
+  return units;
+}
+
+// For few rows: workgroups that share a row, as many as there are chunks a thread to share out.
+uint32_t pick_split(const NormProblem& p, const DeviceLimits& d, const Plan& plan, uint64_t groups) noexcept {
+  if (!is_texture(p) || is_narrow(d) || plan.local_size[1] > 1u) {
+    return 1;
+  }
+  const uint32_t steps = div_up(chunk_count(p, plan.key.access), plan.local_size[0] / plan.spec.rows);
+  uint32_t split = 1;
+  while (split * 2u <= steps && groups * split * 2u <= kFewGroups) {
+    split *= 2u;
+  }
+  return split;
+}
+
+PlanStatus set_groups(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
+  const uint64_t all = div_up(band_count(p, plan->spec.rows), plan->local_size[1]);
+  uint64_t groups = all;
+  if (plan->spec.early == Early::kOnce && all > kManyGroups) {
+    groups = div_up(all, static_cast<uint32_t>(std::min<uint64_t>(all / kManyGroups, kMaxTurns)));
+  }
+  plan->groups[1] = div_up(groups, d.max_groups_x);
+  plan->groups[0] = div_up(groups, plan->groups[1]);
+  plan->groups[2] = pick_split(p, d, *plan, all);
+  return plan->groups[1] > d.max_groups_y ? PlanStatus::kTooManyRows : PlanStatus::kOk;
 }
 
 PlanStatus set_shape(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
-  const Shape shape = pick_shape(p, plan->key, d, plan->spec.rows);
-  plan->local_size[0] = std::max(shape.threads, plan->spec.rows);
-  plan->local_size[1] = shape.units;
-  return set_grid(p, d, plan);
+  plan->local_size[0] = std::max(pick_threads(p, plan->key, d, plan->spec.rows), plan->spec.rows);
+  plan->local_size[1] = pick_units(d, plan->local_size[0], band_count(p, plan->spec.rows));
+  return set_groups(p, d, plan);
 }
 
-PlanStatus check(const DeviceLimits& d, const KernelKey& key) noexcept {
-  return needs_16bit_storage(key) && !d.storage_16bit ? PlanStatus::kNo16BitStorage : PlanStatus::kOk;
+uint32_t pick_chunks(const NormProblem& p, const DeviceLimits& d, const Plan& plan) noexcept {
+  const uint32_t lanes = plan.local_size[0] / plan.spec.rows;
+  const uint32_t chunks = div_up(chunk_count(p, plan.key.access), lanes);
+  return std::min(is_narrow(d) ? power_of_two_at_least(chunks) : chunks, kMaxChunks);
+}
+
+PlanStatus check(const NormProblem& p, const DeviceLimits& d) noexcept {
+  if (is_empty(p)) {
+    return PlanStatus::kEmpty;
+  }
+  return needs_16bit_storage(pick_key(p, d)) && !d.storage_16bit ? PlanStatus::kNo16BitStorage : PlanStatus::kOk;
 }
 
 }  // namespace
@@ -132,28 +179,27 @@ bool needs_16bit_storage(const KernelKey& key) noexcept {
 }
 
 PlanStatus choose(const NormProblem& problem, const DeviceLimits& device, Plan* plan) noexcept {
-  if (is_empty(problem)) {
-    return PlanStatus::kEmpty;
+  const PlanStatus status = check(problem, device);
+  if (status != PlanStatus::kOk) {
+    return status;
   }
   plan->key = pick_key(problem, device);
   plan->spec.weight = problem.weight;
   plan->spec.shift = problem.shift;
   plan->spec.rows = pick_rows(problem, device);
-  const Shape shape = pick_shape(problem, plan->key, device, plan->spec.rows);
-  const uint32_t chunks = div_up(size_at(problem, 0), elements_per_chunk(plan->key.access));
-  plan->spec.chunks = std::min(div_up(uint64_t{chunks} * plan->spec.rows, shape.threads), kMaxChunks);
-  plan->spec.early = 1;
-  const PlanStatus status = check(device, plan->key);
-  return status == PlanStatus::kOk ? set_shape(problem, device, plan) : status;
+  plan->spec.early = pick_early(problem, device);
+  const PlanStatus shaped = set_shape(problem, device, plan);
+  plan->spec.chunks = pick_chunks(problem, device, *plan);
+  return shaped;
 }
 
 PlanStatus replan(const NormProblem& problem, const DeviceLimits& device, Plan* plan) noexcept {
-  if (is_empty(problem)) {
-    return PlanStatus::kEmpty;
+  const PlanStatus status = check(problem, device);
+  if (status != PlanStatus::kOk) {
+    return status;
   }
   plan->key = pick_key(problem, device);
-  const PlanStatus status = check(device, plan->key);
-  return status == PlanStatus::kOk ? set_shape(problem, device, plan) : status;
+  return set_shape(problem, device, plan);
 }
 
 }  // namespace etvk_guard::kernels

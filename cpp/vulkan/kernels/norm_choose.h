@@ -37,7 +37,7 @@ struct Plan {
   KernelKey key;
   SpecConstants spec;
   std::uint32_t local_size[2];
-  std::uint32_t groups[2];  // workgroups; threads in all are groups * local_size
+  std::uint32_t groups[3];  // workgroups; threads in all are groups * local_size
 };
 
 enum class PlanStatus : std::uint8_t {

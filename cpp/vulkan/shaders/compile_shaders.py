@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile GLSL to SPIR-V at build time and write it out as C++ arrays.
 
-`norm` compiles every variant of norm.comp and writes the kernel table that kernels/norm_kernels.h declares.
+`norm` compiles every variant of norm.comp and writes the kernel table that
+kernels/norm_kernels.h declares.
 `plain` compiles single shaders (NAME=SOURCE[:DEFINE,...]) and writes one `EmbeddedSpirv` for each.
-The compiler is glslc, or glslangValidator where glslc is missing; the target is Vulkan 1.1 (SPIR-V 1.3).
+The compiler is glslc, or glslangValidator where glslc is missing; the target is Vulkan 1.1 (SPIR-V
+1.3).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ PREFIX = "etvk_guard_"
 
 @dataclass(frozen=True)
 class Shader:
-    """One SPIR-V module to build: a source, its defines, and C++ initialisers to store beside it."""
+    """One SPIR-V module to build: source, defines, and C++ initialisers to store beside it."""
 
     name: str
     source: Path
@@ -153,7 +155,7 @@ def norm_table(shaders: list[Shader]) -> str:
 def plain_table(shaders: list[Shader]) -> str:
     """The C++ that defines one `EmbeddedSpirv` a shader."""
     rows = [
-        f'extern const EmbeddedSpirv {s.name};\n'
+        f"extern const EmbeddedSpirv {s.name};\n"
         f'const EmbeddedSpirv {s.name}{{"{s.name}", k_{s.name}, sizeof(k_{s.name}) / 4u}};'
         for s in shaders
     ]

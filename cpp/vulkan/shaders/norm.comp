@@ -38,7 +38,15 @@ layout(constant_id = 6) const uint ROWS = 1u;        // rows that a unit works o
 #else
 const uint ROWS = 1u;
 #endif
-layout(constant_id = 7) const uint EARLY = 0u;       // 1: load weight and shift before the sum is known
+#ifdef W_TEXTURE
+layout(constant_id = 7) const uint EARLY = 0u;       // when weight and shift are loaded: EARLY_*
+#else
+const uint EARLY = 0u;
+#endif
+
+const uint EARLY_NOT = 0u;   // once the row's sum is known
+const uint EARLY_ROW = 1u;   // before that
+const uint EARLY_ONCE = 2u;  // before the first row: weight and shift are one row, or not there
 
 const uint OPERAND_ONE_ROW = 0u;   // one row for all rows of x
 const uint OPERAND_BROADCAST = 1u; // leading or trailing dimensions of size 1
@@ -79,32 +87,34 @@ OperandRow operand_row(const uint mode, const ivec4 sizes, const Place p) {
   return r;
 }
 
-// The place of this thread; false if its row does not exist.
-bool find_place(out Place p, out uint sub) {
-  const uint thread = thread_in_unit();
-  sub = ROWS == 1u ? 0u : thread % ROWS;
-  p.lane = ROWS == 1u ? thread : thread / ROWS;
-  p.width = uint(x_sizes.x);
-  p.chunks = (p.width + ELEMS - 1u) / ELEMS;
-  const uint workgroup = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-  const uint unit = workgroup * gl_WorkGroupSize.y + unit_in_workgroup();
+// What a unit works on at once is a *band* of ROWS rows, neighbours in y.
+uint bands_in_height() {
+  return (uint(x_sizes.y) + ROWS - 1u) / ROWS;
+}
+
+uint band_count() {
+  return bands_in_height() * uint(x_sizes.z * x_sizes.w);
+}
+
+// The row of this thread in a band; false if it does not exist.
+bool find_row(const uint band, const uint sub, inout Place p) {
   const uint height = uint(x_sizes.y);
   const uint depth = uint(x_sizes.z * x_sizes.w);
 #ifdef X_TEXTURE
-  const uint bands = (height + ROWS - 1u) / ROWS;
-  const uint z = unit / bands;
-  const uint y = (unit - z * bands) * ROWS + sub;
+  const uint bands = bands_in_height();
+  const uint z = band / bands;
+  const uint y = (band - z * bands) * ROWS + sub;
   p.yz = ivec2(int(min(y, height - 1u)), int(min(z, depth - 1u)));
   p.row = uint(p.yz.y) * height + uint(p.yz.x);
   return y < height && z < depth;
 #else
-  p.row = min(unit, height * depth - 1u);
+  p.row = min(band, height * depth - 1u);
 #ifdef W_TEXTURE
   p.yz = ivec2(int(p.row % height), int(p.row / height));
 #else
   p.yz = ivec2(0);
 #endif
-  return unit < height * depth;
+  return band < height * depth;
 #endif
 }
 
@@ -131,29 +141,24 @@ void finish(const Place p, const uint k, const float mean, const float rstd, con
   store_out(p, k, y);
 }
 
-void main() {
-  Place p;
-  uint sub;
-  const bool exists = find_place(p, sub);
-  const uint steps = (p.chunks + LANES - 1u) / LANES;
-  const OperandRow wr = operand_row(WEIGHT_MODE, weight_sizes, p);
-  const OperandRow sr = operand_row(SHIFT_MODE, shift_sizes, p);
+// Workgroups that differ in z only all read the whole row, and share out the writing of it.
+#ifdef X_TEXTURE
+bool is_mine(const uint k) {
+  return gl_NumWorkGroups.z == 1u || k % gl_NumWorkGroups.z == gl_WorkGroupID.z;
+}
+#else
+#define is_mine(k) true
+#endif
 
-  vec4 kept[CHUNKS * VECS];
-  vec4 kept_weight[CHUNKS * VECS];
-  vec4 kept_shift[CHUNKS * VECS];
-  vec4 x[VECS];
+// The operands' chunks, where they are loaded early.
+vec4 kept_weight[CHUNKS * VECS];
+vec4 kept_shift[CHUNKS * VECS];
+
+void keep_operands(const Place p, const OperandRow wr, const OperandRow sr) {
   vec4 w[VECS];
   vec4 s[VECS];
-
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    load_x(p, k, x);
-    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
-      kept[k * VECS + part] = x[part];
-    }
-  }
-  if (EARLY != 0u) {
-    [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    if (is_mine(k)) {
       load_operands(p, wr, sr, k, w, s);
       [[unroll]] for (uint part = 0u; part < VECS; ++part) {
         kept_weight[k * VECS + part] = w[part];
@@ -161,69 +166,128 @@ void main() {
       }
     }
   }
+}
 
+// What a chunk adds to the sum of squares about the mean.
+float squares(const Place p, const uint k, const float mean, const vec4 x[VECS]) {
   float sum = 0.0;
-  float mean = 0.0;
-  const float inverse_width = 1.0 / float(p.width);
+  [[unroll]] for (uint part = 0u; part < VECS; ++part) {
 #ifdef LAYER_NORM
-  [[unroll]] for (uint i = 0u; i < CHUNKS * VECS; ++i) {
-    sum += dot(kept[i], vec4(1.0));
-  }
-  for (uint k = CHUNKS; k < steps; ++k) {
-    load_x(p, k, x);
-    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
-      sum += dot(x[part], vec4(1.0));
-    }
-  }
-  mean = unit_sum(sum, sub, 1u) * inverse_width;
-  sum = 0.0;
+    const vec4 d = (x[part] - mean) * mask4(p, k, part);
+#else
+    const vec4 d = x[part];
 #endif
+    sum += dot(d, d);
+  }
+  return sum;
+}
+
+float sum_of(const vec4 x[VECS]) {
+  float sum = 0.0;
+  [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+    sum += dot(x[part], vec4(1.0));
+  }
+  return sum;
+}
+
+void norm_row(const Place p, const bool exists, const uint sub, const uint parity) {
+  const OperandRow wr = operand_row(WEIGHT_MODE, weight_sizes, p);
+  const OperandRow sr = operand_row(SHIFT_MODE, shift_sizes, p);
+  const uint steps = (p.chunks + LANES - 1u) / LANES;
+  const float inverse_width = 1.0 / float(p.width);
+  vec4 kept[CHUNKS][VECS];
+  vec4 x[VECS];
+  vec4 w[VECS];
+  vec4 s[VECS];
 
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
-      vec4 d = kept[k * VECS + part];
+    load_x(p, k, kept[k]);
+  }
+  if (EARLY == EARLY_ROW) {
+    keep_operands(p, wr, sr);
+  }
+
+  float mean = 0.0;
+  float sum = 0.0;
 #ifdef LAYER_NORM
-      d = (d - mean) * mask4(p, k, part);
-#endif
-      sum += dot(d, d);
-    }
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    sum += sum_of(kept[k]);
   }
   for (uint k = CHUNKS; k < steps; ++k) {
     load_x(p, k, x);
-    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
-      vec4 d = x[part];
-#ifdef LAYER_NORM
-      d = (d - mean) * mask4(p, k, part);
-#endif
-      sum += dot(d, d);
-    }
+    sum += sum_of(x);
   }
-  const float rstd = inversesqrt(unit_sum(sum, sub, 0u) * inverse_width + epsilon);
-
+  mean = unit_sum(sum, sub, 0u) * inverse_width;
+  sum = 0.0;
+#endif
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    sum += squares(p, k, mean, kept[k]);
+  }
+  for (uint k = CHUNKS; k < steps; ++k) {
+    load_x(p, k, x);
+    sum += squares(p, k, mean, x);
+  }
+#ifdef LAYER_NORM
+  const uint phase = 1u;
+#else
+  const uint phase = parity;
+#endif
+  const float rstd = inversesqrt(unit_sum(sum, sub, phase) * inverse_width + epsilon);
   if (!exists) {
     return;
   }
 #ifdef LAYER_NORM
-  if (p.lane == 0u) {
+  if (p.lane == 0u && is_mine(0u)) {
     store_stats(p, mean, rstd);
   }
 #endif
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    [[unroll]] for (uint part = 0u; part < VECS; ++part) {
-      x[part] = kept[k * VECS + part];
-      if (EARLY != 0u) {
-        w[part] = kept_weight[k * VECS + part];
-        s[part] = kept_shift[k * VECS + part];
+    if (is_mine(k)) {
+      if (EARLY == EARLY_NOT) {
+        load_operands(p, wr, sr, k, w, s);
+      } else {
+        [[unroll]] for (uint part = 0u; part < VECS; ++part) {
+          w[part] = kept_weight[k * VECS + part];
+          s[part] = kept_shift[k * VECS + part];
+        }
       }
+      finish(p, k, mean, rstd, kept[k], w, s);
     }
-    if (EARLY == 0u) {
-      load_operands(p, wr, sr, k, w, s);
-    }
-    finish(p, k, mean, rstd, x, w, s);
   }
   for (uint k = CHUNKS; k < steps; ++k) {
-    load_x(p, k, x);
-    load_operands(p, wr, sr, k, w, s);
-    finish(p, k, mean, rstd, x, w, s);
+    if (is_mine(k)) {
+      load_x(p, k, x);
+      load_operands(p, wr, sr, k, w, s);
+      finish(p, k, mean, rstd, x, w, s);
+    }
+  }
+}
+
+void main() {
+  const uint thread = thread_in_unit();
+  const uint sub = ROWS == 1u ? 0u : thread % ROWS;
+  Place p;
+  p.lane = ROWS == 1u ? thread : thread / ROWS;
+  p.width = uint(x_sizes.x);
+  p.chunks = (p.width + ELEMS - 1u) / ELEMS;
+  p.row = 0u;
+  p.yz = ivec2(0);
+  if (EARLY == EARLY_ONCE) {
+    const OperandRow first = OperandRow(0u, ivec2(0));
+    keep_operands(p, first, first);
+  }
+  // All threads of a workgroup take the same turns, since there are barriers in them.
+  const uint turns = (band_count() + gl_WorkGroupSize.y - 1u) / gl_WorkGroupSize.y;
+  uint turn = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  uint parity = 0u;
+#ifdef W_TEXTURE
+  const uint stride = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
+  for (; turn < turns; turn += stride) {
+#else
+  if (turn < turns) {
+#endif
+    const bool exists = find_row(turn * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
+    norm_row(p, exists, sub, parity);
+    parity ^= 1u;
   }
 }
