@@ -70,14 +70,15 @@ utils::GPUMemoryLayout memory_layout(Layout layout) {
 }
 
 Layout layout_of(ComputeGraph& graph, ValueRef ref) {
-  if (graph.is_buffer_storage(ref)) {
-    return graph.is_contiguous_buffer_tensor(ref) ? Layout::kWidthPacked : kOtherLayout;
+  const bool is_buffer = graph.is_buffer_storage(ref);
+  if (is_buffer && graph.is_contiguous_buffer_tensor(ref)) {
+    return Layout::kWidthPacked;
   }
-  if (!graph.has_standard_axis_map(ref)) {
+  if (!is_buffer && !graph.has_standard_axis_map(ref)) {
     return kOtherLayout;
   }
   switch (graph.estimate_memory_layout_of(ref)) {
-    case utils::kWidthPacked: return Layout::kWidthPacked;
+    case utils::kWidthPacked: return is_buffer ? kOtherLayout : Layout::kWidthPacked;
     case utils::kHeightPacked: return Layout::kHeightPacked;
     case utils::kChannelsPacked: return Layout::kChannelsPacked;
     default: return kOtherLayout;
@@ -125,14 +126,7 @@ NormSite describe_call(ComputeGraph& graph, const Call& call) {
   return site;
 }
 
-const kernels::DeviceLimits* device_limits(ComputeGraph& graph) {
-  static std::mutex mutex;
-  static std::map<const vkapi::Adapter*, kernels::DeviceLimits> known;
-  const vkapi::Adapter* adapter = graph.context()->adapter_ptr();
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto found = known.find(adapter);
-  return found != known.end() ? &found->second : &known.emplace(adapter, parse_device_limits(adapter->stringize())).first->second;
-}
+kernels::DeviceLimits device_limits(ComputeGraph& graph) { return parse_device_limits(graph.context()->adapter_ptr()->stringize()); }
 
 // ---- our kernel
 
@@ -294,6 +288,7 @@ struct Site {
   const Call& call;
   const NormSite& desc;
   const Recipe& recipe;
+  const kernels::DeviceLimits& device;
   const versions::OpFunction& stock;
   Temporaries temporaries;
 };
@@ -313,7 +308,7 @@ void add_our_norm(Site& site, ValueRef weight, ValueRef shift, ValueRef out) {
   Refs results = statistics_for_kernel(site);
   const Refs written = results;
   results.insert(results.begin(), out);
-  const Dispatch dispatch{site.recipe.problem, site.recipe.kernel, *device_limits(site.graph), site.call.x, weight, shift};
+  const Dispatch dispatch{site.recipe.problem, site.recipe.kernel, site.device, site.call.x, weight, shift};
   add_dispatch(site.graph, dispatch, site.graph.extract_scalar<float>(site.call.eps), results);
   for (size_t i = 0; i < written.size(); ++i) {
     const ValueRef wanted = site.call.results[i + 1];
@@ -369,8 +364,9 @@ void add_norm_then_ops(Site& site, const Refs& args) {
 Path build_norm(ComputeGraph& graph, NormKind kind, const Refs& args, const versions::OpFunction& stock) {
   const Call call = read_call(graph, kind, args);
   const NormSite desc = describe_call(graph, call);
-  const Recipe recipe = make_recipe(desc, device_limits(graph));
-  Site site{graph, call, desc, recipe, stock, Temporaries(&graph)};
+  const kernels::DeviceLimits device = device_limits(graph);
+  const Recipe recipe = make_recipe(desc, &device);
+  Site site{graph, call, desc, recipe, device, stock, Temporaries(&graph)};
   switch (recipe.path) {
     case Path::kRefused: VK_THROW("etvk-guard: ", recipe.message);
     case Path::kStock: stock(graph, args); break;

@@ -36,6 +36,15 @@ void share_storage(const NormSite& site, OperandSteps* multiply, OperandSteps* a
   }
 }
 
+// A texture is read through a sampler, which converts between float and half.
+void drop_needless_cast(const TensorDesc& operand, OperandSteps* steps) {
+  const bool is_float = operand.dtype == DType::kFloat32 || operand.dtype == DType::kFloat16;
+  if (steps->cast && is_float && steps->storage == Storage::kTexture3D) {
+    steps->cast = false;
+    steps->dtype = operand.dtype;
+  }
+}
+
 kernels::NormProblem problem_of(const NormSite& site, const OperandSteps& multiply, const OperandSteps& add) {
   kernels::NormProblem problem;
   problem.norm = site.kind == NormKind::kRms ? kernels::Norm::kRms : kernels::Norm::kLayer;
@@ -167,6 +176,8 @@ Recipe make_recipe(const NormSite& site, const kernels::DeviceLimits* device) {
   recipe.plan = plan_norm(site, Target::kBuilder);
   if (is_fused(recipe.plan.form)) {
     share_storage(site, &recipe.plan.multiply, &recipe.plan.add);
+    drop_needless_cast(site.weight, &recipe.plan.multiply);
+    drop_needless_cast(site.bias, &recipe.plan.add);
     recipe.problem = problem_of(site, recipe.plan.multiply, recipe.plan.add);
     if (!choose_kernel(&recipe, device)) {
       recipe.plan = plan_norm(site, Target::kFile);  // what can be done with the delegate's own ops

@@ -237,7 +237,9 @@ void check_sound(const NormSite& site, const Recipe& recipe, bool has_device) {
       continue;
     }
     ASSERT_EQ(steps->prepack, desc->kind == Kind::kConstant);
-    ASSERT_EQ(steps->cast, desc->dtype != site.x.dtype);
+    // A texture's sampler converts.
+    ASSERT_EQ(steps->cast, desc->dtype != site.x.dtype && steps->storage == Storage::kBuffer);
+    ASSERT_EQ(steps->dtype, steps->cast ? site.x.dtype : desc->dtype);
     ASSERT_EQ(steps->layout, Layout::kWidthPacked);
     ASSERT_EQ(recipe.problem.operand_storage == kernels::Storage::kBuffer, steps->storage == Storage::kBuffer);
     if (!steps->prepack) {
