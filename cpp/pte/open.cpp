@@ -82,7 +82,12 @@ class Opener {
   bool segments() {
     const auto* list = program_.root->segments();
     const uint64_t base = program_.header.segment_base;
-    if (count(list) != 0 && base == 0) {
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < count(list); ++i) {
+      largest = std::max(largest, list->Get(i)->size());
+    }
+    // A program whose data are all inline still lists one empty segment, for the constants that it does not have.
+    if (largest != 0 && base == 0) {
       return fail(make_error(ErrorCode::kBadExtendedHeader, ExtendedHeader::kOffset,
                              "the program has %u segments, but no extended header says where they are", list->size()));
     }

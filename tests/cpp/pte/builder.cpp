@@ -277,6 +277,7 @@ ProgramSpec program_of(GraphBuilder& graph) {
   }
   spec.methods.push_back({});
   spec.methods.back().delegates.push_back({});
+  spec.methods.back().call_args.assign(graph.call_size(), 0);
   return spec;
 }
 

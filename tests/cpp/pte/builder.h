@@ -43,6 +43,7 @@ class GraphBuilder {
   void nameless_op(const std::vector<int32_t>& args);
   void inputs(std::vector<uint32_t> ids) { input_ids_ = std::move(ids); }
   void outputs(std::vector<uint32_t> ids) { output_ids_ = std::move(ids); }
+  size_t call_size() const { return input_ids_.size() + output_ids_.size(); }  // arguments of a call of its delegate
   void overrides(uint8_t storage, uint8_t layout) { storage_ = storage, layout_ = layout; }
 
   // norm(x) * weight in one op, as stock lowers it: [x, weight, eps, out]. Returns out.

@@ -28,6 +28,10 @@ int runtime(GraphBuilder& g, const std::vector<uint32_t>& dims, int8_t dtype = G
   return out;
 }
 
+void linear(GraphBuilder& g, int weight, int bias) {
+  g.op("aten.linear.default", {g.input({2, 4}), weight, bias, g.tensor({2, 8})});
+}
+
 const Case kCases[] = {
     {"rms_leaf", [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), g.constant({4}), {1, 7, 4}); }, {}},
     {"rms_leaf_with_leading_ones",
@@ -119,6 +123,28 @@ const Case kCases[] = {
      },
      {{FindingCode::kNormWeightRuntime, "weight"}},
      "made by op 0"},
+    {"linear_leaf", [](GraphBuilder& g) { linear(g, g.constant({8, 4}), g.null()); }, {}},
+    {"linear_runtime",
+     [](GraphBuilder& g) { linear(g, runtime(g, {8, 4}), g.constant({8})); },
+     {{FindingCode::kPrepackRuntime, "weight"}},
+     "weight is a run-time value, float32 [8, 4], made by op 0 (aten.sigmoid.default)"},
+    {"linear_runtime_bias",
+     [](GraphBuilder& g) { linear(g, g.constant({8, 4}), g.input({8})); },
+     {{FindingCode::kPrepackRuntime, "bias"}}},
+    {"linear_missing", [](GraphBuilder& g) { linear(g, g.null(), g.null()); }, {{FindingCode::kPrepackMissing, "weight"}}},
+    {"linear_mutable",
+     [](GraphBuilder& g) {
+       const int w = g.constant({8, 4});
+       linear(g, w, g.null());
+       g.op("aten.sigmoid.default", {w, w});
+     },
+     {{FindingCode::kPrepackMutable, "weight"}}},
+    {"embedding_runtime",
+     [](GraphBuilder& g) {
+       const int w = g.input({9, 4});
+       g.op("aten.embedding.default", {w, g.input({2}), g.integer(0), g.null(), g.null(), g.tensor({2, 4})});
+     },
+     {{FindingCode::kPrepackRuntime, "weight"}}},
     {"unknown_op", [](GraphBuilder& g) { g.op("my.own.op", {g.input({4}), g.tensor({4})}); }, {{FindingCode::kUnknownOp, ""}}},
     {"norm_with_too_few_arguments",
      [](GraphBuilder& g) { g.op("et_vk.rms_norm.default", {g.input({4}), g.tensor({4})}); },

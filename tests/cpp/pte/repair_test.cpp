@@ -32,8 +32,9 @@ Buffer blob_of(Buffer graph, Buffer bytes = {}) {
 Buffer clean_graph() {
   GraphBuilder graph;
   const int x = graph.input({1, 4});
+  const int y = graph.input({1, 4});
   const int out = graph.tensor({1, 4});
-  graph.op("aten.sigmoid.default", {x, out});
+  graph.op("aten.mul.Tensor", {x, y, out});
   graph.outputs({static_cast<uint32_t>(out)});
   return graph.finish();
 }
@@ -60,6 +61,7 @@ MethodSpec method(std::string name, std::vector<DelegateSpec> delegates) {
   MethodSpec spec;
   spec.name = std::move(name);
   spec.delegates = std::move(delegates);
+  spec.call_args = {0, 0, 1};  // two inputs and a result, as the graphs have
   return spec;
 }
 
@@ -163,7 +165,7 @@ TEST(Repair, MethodsDelegatesAndSegments) {
   expect_rest_untouched(*made);
   const ProgramImpl& after = made->fixed_program.impl();
   EXPECT_EQ(ops(after, 0), kFixedOps);
-  EXPECT_EQ(ops(after, 2), std::vector<std::string>{"aten.sigmoid.default"});
+  EXPECT_EQ(ops(after, 2), std::vector<std::string>{"aten.mul.Tensor"});
   EXPECT_EQ(ops(after, 3), kFixedOps);
   EXPECT_EQ(slice(made->fixed, after.blobs[1].range), slice(made->file, made->program.impl().blobs[1].range));  // the clean one
   EXPECT_EQ(after.header.segment_data_size, made->fixed.size() - after.header.segment_base);
@@ -201,6 +203,10 @@ TEST(Repair, InlineBlobs) {
     spec.inline_blobs = {blob_of(clean_graph()), blob_of(faulty_graph()), blob_of(faulty_graph(8))};
     spec.methods = {method("a", {in_line(0), in_line(1)}), method("b", {in_line(2), in_line(1)})};
     spec.header = header;
+    if (!header) {
+      spec.table = {{{0, 0}}};  // as an exporter lists the constants that there are none of
+      spec.constant_segment = {0, {0}};
+    }
     const auto made = run(spec.build());
     ASSERT_FALSE(made->error) << made->error.message;
     EXPECT_EQ(made->repair.repaired.size(), 3u);
@@ -246,6 +252,7 @@ TEST(Repair, TheBlobsOwnConstantsStayWhereTheyAre) {
     }
     ProgramSpec spec = faulty();
     spec.segments = {blob.build()};
+    spec.methods[0].call_args = {0, 1};
     const auto made = run(spec.build());
     ASSERT_FALSE(made->error) << made->error.message;
     const Blob& before = made->program.impl().blobs[0];
@@ -318,7 +325,9 @@ TEST(Repair, WhatHasNoLegalFormIsLeft) {
   graph.op("aten.sigmoid.default", {x, w});                    // ... w is written: mutable
   const int out = graph.rms_norm(x, graph.input({5, 4}), {7, 4});  // does not broadcast
   graph.op("custom.op.default", {out, good});                  // unknown
-  const auto made = run(program_of(graph).build());
+  ProgramSpec spec = program_of(graph);
+  spec.methods[0].call_args = {0, 0, 0};
+  const auto made = run(spec.build());
   ASSERT_FALSE(made->error) << made->error.message;
   EXPECT_EQ(made->repair.repaired.size(), 1u);
   ASSERT_EQ(made->repair.remaining.size(), 3u);

@@ -386,6 +386,13 @@ const Case kCases[] = {
      2 * kTexture + 8 * 4},
 };
 
+// With as many arguments in the call of the delegate as its graph takes.
+Buffer file_of(GraphBuilder& graph, size_t args) {
+  ProgramSpec spec = program_of(graph);
+  spec.methods[0].call_args.assign(args, 0);
+  return spec.build();
+}
+
 class Rewrite : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Cases, Rewrite, ::testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
 
@@ -411,7 +418,7 @@ Buffer file_of(const Case& c, Names* names) {
                 outputs.end());
   again.inputs(inputs);
   again.outputs(outputs);
-  return program_of(again).build();
+  return file_of(again, inputs.size() + outputs.size());
 }
 
 TEST_P(Rewrite, OpsAndTheirArguments) {
@@ -484,7 +491,7 @@ TEST(RewriteMany, NormsShareOneMemoryObject) {
   }
   graph.outputs({static_cast<uint32_t>(current)});
   Repaired repaired;
-  run(program_of(graph).build(), &repaired);
+  run(file_of(graph, 3), &repaired);
   ASSERT_FALSE(repaired.error) << repaired.error.message;
   EXPECT_EQ(repaired.repair.repaired.size(), 40u);
   EXPECT_EQ(repaired.repair.added_activation_bytes, 7u * 4 * 4);
@@ -506,7 +513,7 @@ TEST(RewriteMany, NoMemoryObjectIdIsLeft) {
   graph.inputs({static_cast<uint32_t>(x), static_cast<uint32_t>(m)});
   graph.outputs({static_cast<uint32_t>(graph.rms_norm(x, m, {7, 4}))});
   Repaired repaired;
-  run(program_of(graph).build(), &repaired);
+  run(file_of(graph, 3), &repaired);
   ASSERT_FALSE(repaired.error) << repaired.error.message;
   EXPECT_EQ(repaired.graph().tensor(repaired.graph().result(0))->mem_obj_id(), -1);
 }
