@@ -35,7 +35,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python scripts/check_stubs.py
-	$(BIN)/python -m etvk_guard.contract.docs --check
+	$(BIN)/python -m etvk_guard.contract.docs --check --output docs/findings.md
 
 test-cpp: setup
 	cmake -S . -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Debug -DETVK_GUARD_TESTS=ON -DETVK_GUARD_SANITIZE=ON
@@ -59,7 +59,7 @@ bench: install
 	$(BIN)/python bench/run.py
 
 docs: install
-	$(BIN)/python -m etvk_guard.contract.docs
+	$(BIN)/python -m etvk_guard.contract.docs --output docs/findings.md
 
 clean:
 	rm -rf build dist $(VENV)
