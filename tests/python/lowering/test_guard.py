@@ -98,9 +98,16 @@ def test_threads_are_guarded_each_by_itself() -> None:
 
 
 def test_two_threads_at_once() -> None:
+    """Both are inside at once; torch.export itself takes one thread at a time."""
+    exporting, inside = threading.Lock(), threading.Barrier(2, timeout=300)
+
     def run(_: int) -> tuple[bool, int]:
         with guard() as report:
-            return clean(export_with_stock()), report.count(Decision.UNIT)
+            inside.wait()
+            with exporting:
+                made = export_with_stock()
+            inside.wait()
+            return clean(made), report.count(Decision.UNIT)
 
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(run, range(2))) == [(True, 1), (True, 1)]
