@@ -83,7 +83,8 @@ def _mamba_norm() -> Made:
     from transformers.models.mamba2.modeling_mamba2 import MambaRMSNormGated
 
     inputs = (torch.randn(1, T, HIDDEN), torch.randn(1, T, HIDDEN))
-    return Call(MambaRMSNormGated(HIDDEN), ["hidden_states", "gate"], ""), inputs
+    norm = MambaRMSNormGated(HIDDEN, group_size=HIDDEN // 2)
+    return Call(norm, ["hidden_states", "gate"], ""), inputs
 
 
 def _dit() -> Made:

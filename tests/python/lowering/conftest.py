@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from executorch.backends.vulkan.patterns import fusable_patterns
 from executorch.exir import to_edge_transform_and_lower
 
 import etvk_guard
@@ -18,6 +20,14 @@ from etvk_guard.lowering import GuardedVulkanPartitioner, LoweringReport
 sys.path.insert(0, str(Path(__file__).parent))  # for the tables of cases
 
 from lowering_cases import short
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_patterns() -> None:
+    """Stock exports its rotary patterns anew at each look for them: most of a test's time."""
+    for entry in fusable_patterns.values():
+        if entry.get_graphs_fn is not None:
+            entry.get_graphs_fn = functools.cache(entry.get_graphs_fn)
 
 
 @dataclass

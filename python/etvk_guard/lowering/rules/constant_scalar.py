@@ -7,12 +7,15 @@ to buffers and costs a copy back. One element is evaluated once; larger values a
 
 from __future__ import annotations
 
+import torch
 from torch.fx import Node
 
-from etvk_guard.lowering.graph import GraphEditor, dims, numel, op_name
+from etvk_guard.lowering.graph import GraphEditor, dims, dtype_of, numel, op_name
 from etvk_guard.lowering.site import Decision, Match, Verdict, View
 
 __all__ = ["ConstantScalar"]
+
+_FLOATS = (torch.float16, torch.float32)
 
 
 class ConstantScalar:
@@ -22,7 +25,7 @@ class ConstantScalar:
 
     def pattern(self, node: Node, view: View) -> Match | None:
         """A known number that an op of unknown result uses."""
-        if numel(node) != 1 or not view.constants.computed(node):
+        if numel(node) != 1 or not view.constants.computed(node) or dtype_of(node) not in _FLOATS:
             return None
         users = [user for user in node.users if user.op == "call_function"]
         if len(users) != len(node.users) or all(view.constants.known(user) for user in users):
