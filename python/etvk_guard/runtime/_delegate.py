@@ -216,7 +216,8 @@ def _open_builder(path: str) -> Builder:
 def _load(path: str, code: str) -> ctypes.CDLL:
     if not Path(path).is_file():
         raise _errors.error(code, f"there is no file {path}")
-    _share_symbols()
+    if _loaded.backend is None and has_delegate():
+        _share_symbols()
     try:
         return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
@@ -227,10 +228,10 @@ def _load(path: str, code: str) -> ctypes.CDLL:
 
 
 def _share_symbols() -> None:
-    """Let libraries that are loaded next see the symbols of the runtime's extension module.
+    """Let the builder library see the symbols of the runtime's extension module.
 
-    Before 1.5 the runtime is inside that module, and so is the delegate of an executorch that was
-    built from source.
+    The delegate of an executorch that was built from source is inside that module. Where it is in a
+    library of its own this must not be done: the extension module of 1.4 has a volk of its own.
     """
     flags = ctypes.RTLD_GLOBAL | getattr(os, "RTLD_NOLOAD", 0)
     for name in ("_C", "_portable_lib"):
