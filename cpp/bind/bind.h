@@ -4,6 +4,7 @@
 // them names. Long calls release the GIL.
 #pragma once
 
+#include <etvk_guard/pte.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -13,8 +14,6 @@
 #include <tuple>
 #include <utility>
 #include <vector>
-
-#include <etvk_guard/pte.h>
 
 namespace etvk_guard::bind {
 
@@ -61,9 +60,9 @@ using WhereRow = std::tuple<std::optional<py::str>, std::optional<int32_t>, std:
 WhereRow where_row(const Where& where);
 
 // code, name, severity, method, delegate, op_index, op, argument, offset, message, stock, fixable: of etvk_guard.pte.Finding.
-using FindingRow = std::tuple<const char*, const char*, const char*, std::optional<py::str>, std::optional<int32_t>,
-                              std::optional<int32_t>, std::optional<py::str>, std::optional<py::str>, std::optional<uint64_t>,
-                              py::str, const char*, bool>;
+using FindingRow =
+    std::tuple<const char*, const char*, const char*, std::optional<py::str>, std::optional<int32_t>, std::optional<int32_t>,
+               std::optional<py::str>, std::optional<py::str>, std::optional<uint64_t>, py::str, const char*, bool>;
 std::vector<FindingRow> finding_rows(const std::vector<Finding>& findings);
 
 }  // namespace etvk_guard::bind

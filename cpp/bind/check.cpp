@@ -8,7 +8,8 @@ namespace etvk_guard::bind {
 namespace {
 
 // method, delegate, backend, ops, the VkGraph flatbuffer or None.
-using DelegateRow = std::tuple<py::str, int32_t, py::str, py::typing::Tuple<py::str, py::ellipsis>, std::optional<py::memoryview>>;
+using DelegateRow =
+    std::tuple<py::str, int32_t, py::str, py::typing::Tuple<py::str, py::ellipsis>, std::optional<py::memoryview>>;
 
 // Graphs repeat few names many times: one str each.
 class Names {
@@ -38,7 +39,8 @@ std::vector<DelegateRow> delegate_rows(const Report& report) {
     if (summary.graph != nullptr) {
       graph = py::memoryview::from_memory(summary.graph, static_cast<py::ssize_t>(summary.graph_size));
     }
-    rows.emplace_back(text(summary.method), summary.delegate, text(summary.backend), names.tuple(summary.ops), std::move(graph));
+    rows.emplace_back(text(summary.method), summary.delegate, text(summary.backend), names.tuple(summary.ops),
+                      std::move(graph));
   }
   return rows;
 }

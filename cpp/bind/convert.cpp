@@ -13,18 +13,24 @@ std::optional<uint64_t> offset_or_none(uint64_t offset) {
 
 const char* severity_name(Severity severity) {
   switch (severity) {
-    case Severity::kInfo: return "info";
-    case Severity::kWarning: return "warning";
-    case Severity::kError: break;
+    case Severity::kInfo:
+      return "info";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kError:
+      break;
   }
   return "error";
 }
 
 const char* stock_name(Stock stock) {
   switch (stock) {
-    case Stock::kNone: return "none";
-    case Stock::kWrong: return "wrong";
-    case Stock::kAbort: break;
+    case Stock::kNone:
+      return "none";
+    case Stock::kWrong:
+      return "wrong";
+    case Stock::kAbort:
+      break;
   }
   return "abort";
 }
@@ -35,8 +41,18 @@ FindingRow finding_row(const Finding& finding) {
     throw Failure({ErrorCode::kInternal, "a finding has a code that is not in the table", finding.where});
   }
   auto [method, delegate, op_index, op, argument, offset] = where_row(finding.where);
-  return {info->code, info->name, severity_name(info->severity), std::move(method), delegate, op_index,
-          std::move(op), std::move(argument), offset, text(finding.message), stock_name(info->stock), finding.fixable};
+  return {info->code,
+          info->name,
+          severity_name(info->severity),
+          std::move(method),
+          delegate,
+          op_index,
+          std::move(op),
+          std::move(argument),
+          offset,
+          text(finding.message),
+          stock_name(info->stock),
+          finding.fixable};
 }
 
 }  // namespace
@@ -54,8 +70,8 @@ std::optional<py::str> text_or_none(std::string_view bytes) {
 }
 
 WhereRow where_row(const Where& where) {
-  return {text_or_none(where.method), index_or_none(where.delegate), index_or_none(where.op_index), text_or_none(where.op),
-          text_or_none(where.argument), offset_or_none(where.offset)};
+  return {text_or_none(where.method), index_or_none(where.delegate), index_or_none(where.op_index),
+          text_or_none(where.op),     text_or_none(where.argument),  offset_or_none(where.offset)};
 }
 
 std::vector<FindingRow> finding_rows(const std::vector<Finding>& findings) {

@@ -13,8 +13,7 @@ void raise_in_python(const Error& error) {
     info = find_error(ErrorCode::kInternal);
   }
   const py::object make = py::module_::import("etvk_guard.pte").attr("EtvkGuardError");
-  const py::object made =
-      make(info->code, info->name, text(error.message), where_row(error.where), text(info->advice));
+  const py::object made = make(info->code, info->name, text(error.message), where_row(error.where), text(info->advice));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
 }
 

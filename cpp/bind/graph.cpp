@@ -12,23 +12,34 @@ using ConstantRow = std::tuple<std::optional<uint64_t>, uint64_t, std::optional<
 
 // dtype, dims, constant_id, mem_obj_id, storage, layout, staging dtype.
 py::object tensor_row(const vk::VkTensor& tensor) {
-  return py::make_tuple(tensor.datatype(), py::tuple(py::cast(numbers(tensor.dims()))), tensor.constant_id(), tensor.mem_obj_id(),
-                        tensor.storage_type(), tensor.memory_layout(), tensor.staging_datatype());
+  return py::make_tuple(tensor.datatype(), py::tuple(py::cast(numbers(tensor.dims()))), tensor.constant_id(),
+                        tensor.mem_obj_id(), tensor.storage_type(), tensor.memory_layout(), tensor.staging_datatype());
 }
 
 ValueRow value_row(const vk::VkValue& value) {
   switch (value.value_type()) {
-    case vk::GraphTypes::Int: return {"int", py::int_(value.value_as_Int()->int_val())};
-    case vk::GraphTypes::Double: return {"double", py::float_(value.value_as_Double()->double_val())};
-    case vk::GraphTypes::Bool: return {"bool", py::bool_(value.value_as_Bool()->bool_val())};
-    case vk::GraphTypes::VkTensor: return {"tensor", tensor_row(*value.value_as_VkTensor())};
-    case vk::GraphTypes::IntList: return {"int_list", tuple_of(value.value_as_IntList()->items())};
-    case vk::GraphTypes::DoubleList: return {"double_list", tuple_of(value.value_as_DoubleList()->items())};
-    case vk::GraphTypes::BoolList: return {"bool_list", bools_of(value.value_as_BoolList()->items())};
-    case vk::GraphTypes::ValueList: return {"value_list", tuple_of(value.value_as_ValueList()->items())};
-    case vk::GraphTypes::String: return {"string", text(view(value.value_as_String()->string_val()))};
-    case vk::GraphTypes::SymInt: return {"symint", py::int_(value.value_as_SymInt()->value())};
-    default: return {"null", py::none()};
+    case vk::GraphTypes::Int:
+      return {"int", py::int_(value.value_as_Int()->int_val())};
+    case vk::GraphTypes::Double:
+      return {"double", py::float_(value.value_as_Double()->double_val())};
+    case vk::GraphTypes::Bool:
+      return {"bool", py::bool_(value.value_as_Bool()->bool_val())};
+    case vk::GraphTypes::VkTensor:
+      return {"tensor", tensor_row(*value.value_as_VkTensor())};
+    case vk::GraphTypes::IntList:
+      return {"int_list", tuple_of(value.value_as_IntList()->items())};
+    case vk::GraphTypes::DoubleList:
+      return {"double_list", tuple_of(value.value_as_DoubleList()->items())};
+    case vk::GraphTypes::BoolList:
+      return {"bool_list", bools_of(value.value_as_BoolList()->items())};
+    case vk::GraphTypes::ValueList:
+      return {"value_list", tuple_of(value.value_as_ValueList()->items())};
+    case vk::GraphTypes::String:
+      return {"string", text(view(value.value_as_String()->string_val()))};
+    case vk::GraphTypes::SymInt:
+      return {"symint", py::int_(value.value_as_SymInt()->value())};
+    default:
+      return {"null", py::none()};
   }
 }
 
@@ -90,7 +101,8 @@ void bind_graph(py::module_& module) {
       .def_property_readonly("layout_override", [](Self self) { return self.blob->graph.root().memory_layout_override(); })
       .def_property_readonly("offset", [](Self self) { return self.blob->graph.file_offset(); })
       .def_property_readonly(
-          "flatbuffer", [](const py::object& self) { return py::memoryview(self); }, "The VkGraph flatbuffer's bytes, in place.");
+          "flatbuffer", [](const py::object& self) { return py::memoryview(self); },
+          "The VkGraph flatbuffer's bytes, in place.");
 }
 
 }  // namespace etvk_guard::bind

@@ -12,8 +12,8 @@ using TensorRow = std::tuple<std::string, int8_t, uint8_t, uint8_t, std::vector<
 // prepack, cast, relayout, dtype, storage, layout, rows, shared_rows; None where the operand takes no part.
 using StepsRow = std::optional<std::tuple<bool, bool, bool, int8_t, uint8_t, uint8_t, const char*, int64_t>>;
 // form, reason, problem, text, unit_weight, zero_bias, norm_dtype, norm_dims, cast_norm, multiply, add, multiply_dims.
-using PlanRow = std::tuple<const char*, const char*, const char*, py::str, bool, bool, int8_t, std::vector<int64_t>, bool, StepsRow,
-                           StepsRow, std::vector<int64_t>>;
+using PlanRow = std::tuple<const char*, const char*, const char*, py::str, bool, bool, int8_t, std::vector<int64_t>, bool,
+                           StepsRow, StepsRow, std::vector<int64_t>>;
 
 template <typename T, size_t N>
 T pick(const std::string& name, const char* what, const std::pair<const char*, T> (&table)[N]) {
@@ -36,16 +36,22 @@ constexpr std::pair<const char*, Target> kTargets[] = {
 
 TensorDesc tensor(const TensorRow& row) {
   const auto& [kind, dtype, storage, layout, dims] = row;
-  return {pick(kind, "kind", kKinds), static_cast<DType>(dtype), static_cast<Storage>(storage), static_cast<Layout>(layout), dims};
+  return {pick(kind, "kind", kKinds), static_cast<DType>(dtype), static_cast<Storage>(storage), static_cast<Layout>(layout),
+          dims};
 }
 
 const char* rows_name(Rows rows) {
   switch (rows) {
-    case Rows::kNone: return "none";
-    case Rows::kOne: return "one";
-    case Rows::kBatch: return "batch";
-    case Rows::kFull: return "full";
-    case Rows::kOther: break;
+    case Rows::kNone:
+      return "none";
+    case Rows::kOne:
+      return "one";
+    case Rows::kBatch:
+      return "batch";
+    case Rows::kFull:
+      return "full";
+    case Rows::kOther:
+      break;
   }
   return "other";
 }

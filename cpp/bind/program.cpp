@@ -56,18 +56,28 @@ py::object tensor_row(const et::Tensor& tensor) {
 
 ValueRow value_row(const et::EValue& value) {
   switch (value.val_type()) {
-    case et::KernelTypes::Int: return {"int", py::int_(value.val_as_Int()->int_val())};
-    case et::KernelTypes::Bool: return {"bool", py::bool_(value.val_as_Bool()->bool_val())};
-    case et::KernelTypes::Double: return {"double", py::float_(value.val_as_Double()->double_val())};
-    case et::KernelTypes::Tensor: return {"tensor", tensor_row(*value.val_as_Tensor())};
-    case et::KernelTypes::String: return {"string", text(view(value.val_as_String()->string_val()))};
-    case et::KernelTypes::IntList: return {"int_list", tuple_of(value.val_as_IntList()->items())};
-    case et::KernelTypes::DoubleList: return {"double_list", tuple_of(value.val_as_DoubleList()->items())};
-    case et::KernelTypes::BoolList: return {"bool_list", bools_of(value.val_as_BoolList()->items())};
-    case et::KernelTypes::TensorList: return {"tensor_list", tuple_of(value.val_as_TensorList()->items())};
+    case et::KernelTypes::Int:
+      return {"int", py::int_(value.val_as_Int()->int_val())};
+    case et::KernelTypes::Bool:
+      return {"bool", py::bool_(value.val_as_Bool()->bool_val())};
+    case et::KernelTypes::Double:
+      return {"double", py::float_(value.val_as_Double()->double_val())};
+    case et::KernelTypes::Tensor:
+      return {"tensor", tensor_row(*value.val_as_Tensor())};
+    case et::KernelTypes::String:
+      return {"string", text(view(value.val_as_String()->string_val()))};
+    case et::KernelTypes::IntList:
+      return {"int_list", tuple_of(value.val_as_IntList()->items())};
+    case et::KernelTypes::DoubleList:
+      return {"double_list", tuple_of(value.val_as_DoubleList()->items())};
+    case et::KernelTypes::BoolList:
+      return {"bool_list", bools_of(value.val_as_BoolList()->items())};
+    case et::KernelTypes::TensorList:
+      return {"tensor_list", tuple_of(value.val_as_TensorList()->items())};
     case et::KernelTypes::OptionalTensorList:
       return {"optional_tensor_list", tuple_of(value.val_as_OptionalTensorList()->items())};
-    default: return {"null", py::none()};
+    default:
+      return {"null", py::none()};
   }
 }
 
@@ -125,7 +135,8 @@ std::vector<std::pair<py::str, py::bytes>> compile_specs(const et::BackendDelega
   if (delegate.compile_specs() != nullptr) {
     for (const et::CompileSpec* spec : *delegate.compile_specs()) {
       const auto* value = spec->value();
-      const py::bytes bytes = value == nullptr ? py::bytes() : py::bytes(reinterpret_cast<const char*>(value->data()), value->size());
+      const py::bytes bytes =
+          value == nullptr ? py::bytes() : py::bytes(reinterpret_cast<const char*>(value->data()), value->size());
       specs.emplace_back(text(view(spec->key())), bytes);
     }
   }
@@ -177,7 +188,8 @@ py::typing::Dict<py::str, uint32_t> named_data(const OwnedProgram& self) {
   return made;
 }
 
-std::optional<std::pair<uint64_t, uint64_t>> constant_range(const OwnedProgram& self, uint32_t data_buffer_idx, uint64_t nbytes) {
+std::optional<std::pair<uint64_t, uint64_t>> constant_range(const OwnedProgram& self, uint32_t data_buffer_idx,
+                                                            uint64_t nbytes) {
   Range range;
   if (!self.program.impl().plan_constant_range(data_buffer_idx, nbytes, &range)) {
     return std::nullopt;
@@ -190,7 +202,8 @@ std::optional<std::pair<uint64_t, uint64_t>> constant_range(const OwnedProgram& 
 void bind_program(py::module_& module) {
   py::class_<OwnedProgram, std::shared_ptr<OwnedProgram>>(module, "Program", "A validated program; keeps its reader alive.")
       .def(py::init(&open_program), py::arg("reader"))
-      .def_property_readonly("size", [](const OwnedProgram& self) { return self.reader->size(); }, "Bytes of the file.")
+      .def_property_readonly(
+          "size", [](const OwnedProgram& self) { return self.reader->size(); }, "Bytes of the file.")
       .def_property_readonly("segments", &segments, "(offset in the file, size) of each segment.")
       .def_property_readonly("named_data", &named_data, "Key to index of a segment.")
       .def_property_readonly("method_count", [](const OwnedProgram& self) { return self.program.impl().plan_count(); })
@@ -202,7 +215,8 @@ void bind_program(py::module_& module) {
       .def("constant_range", &constant_range, py::arg("data_buffer_idx"), py::arg("nbytes"),
            "(offset in the file, size) of a method's constant, or None.")
       .def(
-          "read", [](const OwnedProgram& self, uint64_t offset, uint64_t size) { return read_checked(*self.reader, offset, size); },
+          "read",
+          [](const OwnedProgram& self, uint64_t offset, uint64_t size) { return read_checked(*self.reader, offset, size); },
           py::arg("offset"), py::arg("size"), "Bytes of the file.");
 }
 

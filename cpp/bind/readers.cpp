@@ -7,8 +7,8 @@ namespace etvk_guard::bind {
 
 namespace {
 
-// A bytes-like object, held by its buffer: it can be neither freed nor resized meanwhile. Only the bytes of a `bytes` object can
-// be looked at in place, as nothing can change them; of anything else what is needed is copied, weights never.
+// A bytes-like object, held by its buffer: it can be neither freed nor resized meanwhile. Only the bytes of a `bytes` object
+// can be looked at in place, as nothing can change them; of anything else what is needed is copied, weights never.
 class MemoryReader final : public Reader {
  public:
   explicit MemoryReader(const py::buffer& source) : fixed_(PyBytes_CheckExact(source.ptr())) {
