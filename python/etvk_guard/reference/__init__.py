@@ -18,7 +18,11 @@ Two contracts:
   run time or be missing.
 
 Where stock's shaders differ from ATen with legal arguments (gelu is always the tanh form, pow of a
-base that is not positive), "stock" follows the shaders too.
+base that is not positive, rotary tables of unequal halves), "stock" follows the shaders too, and it
+aborts at an op that no runtime of the release registers.
+
+A half value that overflows is infinite. Drivers differ here: lavapipe's float16 arithmetic does the
+same (measured), but where it converts float32 to half, as on writing a texture, it gives 65504.
 """
 
 from __future__ import annotations

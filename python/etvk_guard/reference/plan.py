@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from etvk_guard.pte import Instruction, Method, PlanTensor, Program
 
 # Instructions that one run may execute: a loop in a hostile file ends.
-MAX_INSTRUCTIONS: Final = 1_000_000
+MAX_INSTRUCTIONS: Final = 250_000
 
 _VULKAN: Final = "VulkanBackend"
 _NUMBER_INPUTS: Final[dict[str, tuple[type, ...]]] = {

@@ -28,13 +28,12 @@ def lower_stock(
     dynamic: Any = None,
 ) -> bytes:
     """A `.pte` as the stock partitioner lowers it; several methods from a mapping."""
-    from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
-    from executorch.exir import to_edge_transform_and_lower
-
     single = isinstance(modules, torch.nn.Module)
     named = {"forward": modules} if single else dict(modules)
-    with warnings.catch_warnings(), torch.no_grad(), _silent(), patterns_made_once():
-        warnings.simplefilter("ignore")  # of torch's and executorch's own making
+    with _silent(), torch.no_grad(), patterns_made_once():
+        from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+        from executorch.exir import to_edge_transform_and_lower
+
         programs = {
             name: torch.export.export(module.eval(), tuple(inputs), dynamic_shapes=dynamic)
             for name, module in named.items()
@@ -46,10 +45,13 @@ def lower_stock(
 
 @contextmanager
 def _silent() -> Iterator[None]:
+    """Without the warnings and the logging that torch and executorch make by themselves."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.disable(level)
 
