@@ -97,7 +97,7 @@ def main() -> int:
     for dtype in (torch.float32, torch.float16):
         for height, width in SHAPES:
             size = 2.0 * height * width * dtype.itemsize
-            for cold in (False, True) if 4e6 < size < NEVER_RESIDENT else (False,):
+            for cold in (False, True) if 16e6 < size < NEVER_RESIDENT else (False,):
                 rows.append(time_shape(height, width, dtype, cold, options.chain, options.runs))
     report = {
         "device": torch.cuda.get_device_name(),

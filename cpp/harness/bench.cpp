@@ -14,6 +14,7 @@ extern const EmbeddedSpirv etvk_guard_baseline_buffer_float;
 extern const EmbeddedSpirv etvk_guard_baseline_buffer_half;
 extern const EmbeddedSpirv etvk_guard_baseline_texture3d_float;
 extern const EmbeddedSpirv etvk_guard_baseline_texture3d_half;
+extern const EmbeddedSpirv etvk_guard_copy;
 }  // namespace etvk_guard::kernels
 
 namespace etvk_guard::harness {
@@ -105,17 +106,26 @@ std::size_t ring_size(const BenchSpec& spec, std::size_t bytes) {
   return std::clamp((kColdBytes + bytes - 1) / bytes, std::size_t{2}, kMaxRing);
 }
 
+ProgramInfo program_info(const kernels::EmbeddedSpirv& spirv) {
+  ProgramInfo info;
+  info.name = spirv.name;
+  info.words = spirv.words;
+  info.word_count = spirv.word_count;
+  return info;
+}
+
+const GpuTensor& ring(const std::vector<GpuTensor>& tensors, int i) {
+  return tensors[static_cast<std::size_t>(i) % tensors.size()];
+}
+
 ProgramInfo baseline_program(const BenchSpec& spec) {
   const bool texture = spec.x_storage == Storage::kTexture3d;
   const bool half = spec.dtype == Dtype::kHalf;
   const kernels::EmbeddedSpirv& spirv =
       texture ? (half ? kernels::etvk_guard_baseline_texture3d_half : kernels::etvk_guard_baseline_texture3d_float)
               : (half ? kernels::etvk_guard_baseline_buffer_half : kernels::etvk_guard_baseline_buffer_float);
-  ProgramInfo info;
-  info.name = spirv.name;
-  info.words = spirv.words;
-  info.word_count = spirv.word_count;
   using kernels::BindingKind;
+  ProgramInfo info = program_info(spirv);
   info.bindings = texture ? std::vector<BindingKind>{BindingKind::kStorageImage, BindingKind::kSampledImage,
                                                      BindingKind::kSampledImage}
                           : std::vector<BindingKind>(3, BindingKind::kStorageBuffer);
@@ -187,14 +197,7 @@ double Bench::total_bytes() const {
   return tensors * tensor_bytes();
 }
 
-const GpuTensor& Bench::ring(const std::vector<GpuTensor>& tensors, int i) const {
-  return tensors[static_cast<std::size_t>(i) % tensors.size()];
-}
-
-std::vector<const GpuTensor*> Bench::tensors_of_step(bool baseline, int i) const {
-  if (baseline) {
-    return {&ring(x_, i + 1), &ring(x_, i), &row_weight_[0]};
-  }
+std::vector<const GpuTensor*> Bench::tensors_of_step(int i) const {
   const GpuTensor& weight = ring(weight_, i);
   const GpuTensor& shift = ring(shift_, i);
   if (spec_.norm == Norm::kLayer) {
@@ -203,21 +206,30 @@ std::vector<const GpuTensor*> Bench::tensors_of_step(bool baseline, int i) const
   return {&ring(x_, i + 1), &ring(x_, i), &weight, &shift};
 }
 
-Timing Bench::time_program(const Program& program, bool baseline, Grid groups, const TimingOptions& options) {
+Timing Bench::time_program(const Program& program, const StepTensors& tensors, const kernels::PushConstants& push,
+                           Grid groups, const TimingOptions& options) {
   const int steps = std::min(options.chain, static_cast<int>(x_.size()));
   Bindings bindings(device_, program, static_cast<std::uint32_t>(steps));
   std::vector<VkDescriptorSet> sets;
   for (int i = 0; i < steps; ++i) {
-    sets.push_back(bindings.bind(tensors_of_step(baseline, i)));
+    sets.push_back(bindings.bind(tensors(i)));
   }
   return time_chain(device_, options, [&](VkCommandBuffer commands, int i) {
-    record_dispatch(commands, program, sets[static_cast<std::size_t>(i % steps)], push_, groups);
+    record_dispatch(commands, program, sets[static_cast<std::size_t>(i % steps)], push, groups);
     compute_barrier(commands);
   });
 }
 
 Timing Bench::time_plan(const kernels::Plan& plan, const TimingOptions& options) {
-  return time_program(programs_.get(program_of(plan)), false, {plan.groups[0], plan.groups[1], plan.groups[2]}, options);
+  return time_program(programs_.get(program_of(plan)), [this](int i) { return tensors_of_step(i); }, push_,
+                      {plan.groups[0], plan.groups[1], plan.groups[2]}, options);
+}
+
+Timing Bench::time_empty(const TimingOptions& options) {
+  kernels::PushConstants push = push_;
+  push.x_sizes[1] = 0;
+  return time_program(programs_.get(program_of(chosen_)), [this](int i) { return tensors_of_step(i); }, push, {1, 1, 1},
+                      options);
 }
 
 Timing Bench::time_baseline(const TimingOptions& options) {
@@ -225,14 +237,27 @@ Timing Bench::time_baseline(const TimingOptions& options) {
   if (rows > device_.info().limits.max_groups_y) {
     throw std::runtime_error("the baseline's grid has a workgroup for each row in y");
   }
-  return time_program(programs_.get(baseline_program(spec_)), true, {1, rows, 1}, options);
+  const auto tensors = [this](int i) {
+    return std::vector<const GpuTensor*>{&ring(x_, i + 1), &ring(x_, i), &row_weight_[0]};
+  };
+  return time_program(programs_.get(baseline_program(spec_)), tensors, push_, {1, rows, 1}, options);
 }
 
 Timing Bench::time_copy(const TimingOptions& options) {
-  return time_chain(device_, options, [this](VkCommandBuffer commands, int i) {
-    ring(x_, i).record_copy_to(commands, ring(x_, i + 1));
-    full_barrier(commands);
-  });
+  constexpr std::size_t kWord = 16;
+  constexpr std::uint32_t kWordsPerGroup = 1024;
+  const auto words = static_cast<std::int32_t>(static_cast<std::size_t>(tensor_bytes()) / kWord);
+  const std::vector<GpuTensor> buffers =
+      make_tensors(device_, Storage::kBuffer, Dtype::kFloat, {words * 4, 1, 1, 1}, 0.0f, x_.size());
+  ProgramInfo info = program_info(kernels::etvk_guard_copy);
+  info.bindings.assign(2, kernels::BindingKind::kStorageBuffer);
+  kernels::PushConstants push{};
+  push.x_sizes[0] = words;
+  const auto tensors = [&buffers](int i) {
+    return std::vector<const GpuTensor*>{&ring(buffers, i + 1), &ring(buffers, i)};
+  };
+  const auto groups = (static_cast<std::uint32_t>(words) + kWordsPerGroup - 1) / kWordsPerGroup;
+  return time_program(programs_.get(info), tensors, push, {groups, 1, 1}, options);
 }
 
 }  // namespace etvk_guard::harness

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,15 +40,17 @@ class Bench {
 
   Timing time_plan(const kernels::Plan& plan, const TimingOptions& options);
   Timing time_baseline(const TimingOptions& options);  // RMS norm with a weight of one row, whatever the spec says
-  Timing time_copy(const TimingOptions& options);      // x to out, by the transfer command
+  Timing time_copy(const TimingOptions& options);      // of the bytes of x, between buffers, by a shader
+  Timing time_empty(const TimingOptions& options);     // of the chosen plan over no rows: a dispatch and its barrier
 
   double tensor_bytes() const;  // of x
   double total_bytes() const;   // that one norm must move
 
  private:
-  const GpuTensor& ring(const std::vector<GpuTensor>& tensors, int i) const;
-  Timing time_program(const Program& program, bool baseline, Grid groups, const TimingOptions& options);
-  std::vector<const GpuTensor*> tensors_of_step(bool baseline, int i) const;
+  using StepTensors = std::function<std::vector<const GpuTensor*>(int step)>;
+  Timing time_program(const Program& program, const StepTensors& tensors, const kernels::PushConstants& push, Grid groups,
+                      const TimingOptions& options);
+  std::vector<const GpuTensor*> tensors_of_step(int step) const;
 
   const Device& device_;
   ProgramCache& programs_;

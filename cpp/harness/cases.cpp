@@ -105,12 +105,10 @@ void add_operands(std::vector<NormCase>* cases) {
         if (trims || (!pair.weight && !pair.shift && mix.x != mix.operand)) {
           continue;
         }
-        for (const Norm norm : kNorms) {
-          NormCase test = make(norm, mix, w == 20 ? Dtype::kFloat : Dtype::kHalf, x);
-          test.weight = pair.weight;
-          test.shift = pair.shift;
-          cases->push_back(test);
-        }
+        NormCase test = w == 20 ? make(Norm::kRms, mix, Dtype::kFloat, x) : make(Norm::kLayer, mix, Dtype::kHalf, x);
+        test.weight = pair.weight;
+        test.shift = pair.shift;
+        cases->push_back(test);
       }
     }
   }
@@ -136,41 +134,37 @@ void add_values(std::vector<NormCase>* cases) {
 
 // Ways of dispatching that choose() may not take on this device, but may on another.
 void add_forced(Norm norm, Mix mix, bool subgroups, std::uint32_t subgroup_size, std::vector<NormCase>* cases) {
-  const NormCase plain = [&] {
-    NormCase test = make(norm, mix, Dtype::kFloat, {1001, 9, 2, 1});
-    test.subgroups = subgroups;
-    test.units = 1;
-    return test;
-  }();
+  NormCase plain = make(norm, mix, Dtype::kFloat, {1001, 9, 2, 1});
+  plain.subgroups = subgroups;
+  plain.units = 1;
   NormCase beyond_registers = plain;
   beyond_registers.chunks = 1;
   beyond_registers.threads = 64;
-  beyond_registers.early = kernels::Early::kNot;
+  beyond_registers.early = 0;
   cases->push_back(beyond_registers);
-  if (mix.x == Storage::kTexture3d) {
-    beyond_registers.split = 3;
-    beyond_registers.early = kernels::Early::kRow;
-    cases->push_back(beyond_registers);
-  }
   NormCase several_units = plain;
   several_units.chunks = 4;
   several_units.threads = subgroup_size;
   several_units.units = 4;
-  several_units.early = kernels::Early::kRow;
+  several_units.early = 1;
   cases->push_back(several_units);
-  NormCase turns = plain;  // in textures, 4 workgroups for 18 rows
-  turns.chunks = 8;
-  turns.threads = 32;
-  turns.groups = mix.x == Storage::kTexture3d ? 2 : 9;
-  turns.early = kernels::Early::kOnce;
-  cases->push_back(turns);
-  if (mix.x == Storage::kTexture3d) {
-    several_units.rows = 2;
+  if (mix.x == Storage::kBuffer) {
+    several_units.chunks = 2;
+    several_units.groups = 3;  // a grid of two dimensions, with workgroups that have no row
     cases->push_back(several_units);
-    turns.rows = 4;
-    turns.threads = 128;
-    cases->push_back(turns);
+    return;
   }
+  several_units.rows = 2;
+  cases->push_back(several_units);
+  NormCase four_rows = plain;
+  four_rows.rows = 4;
+  four_rows.threads = 128;
+  four_rows.chunks = 16;
+  cases->push_back(four_rows);
+  NormCase split = beyond_registers;
+  split.split = 3;
+  split.early = 1;
+  cases->push_back(split);
 }
 
 }  // namespace

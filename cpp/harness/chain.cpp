@@ -39,8 +39,6 @@ class TimestampPair {
   VkQueryPool pool_ = VK_NULL_HANDLE;
 };
 
-constexpr double kWarmUpMicroseconds = 30e3;
-
 double host_microseconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()) / 1e3;
@@ -79,8 +77,7 @@ Timing time_chain(const Device& device, const TimingOptions& options, const Reco
   const VkCommandBuffer long_chain = record_chain(device, stamps, options.chain, record);
   double shortest = std::numeric_limits<double>::infinity();
   double longest = std::numeric_limits<double>::infinity();
-  // A GPU that has been idle takes a while to reach its clock.
-  for (double warm = 0.0; warm < kWarmUpMicroseconds;) {
+  for (double warm = 0.0; warm <= options.warm_up_us;) {
     const double start = host_microseconds();
     run_once(device, stamps, long_chain);
     warm += host_microseconds() - start;

@@ -10,6 +10,7 @@ namespace etvk_guard::harness {
 struct TimingOptions {
   int chain = 129;  // dispatches in the long chain; the short one has 1
   int runs = 30;    // of each chain; the fastest counts
+  double warm_up_us = 300e3;  // a GPU that has been idle takes a while to reach its clock
 };
 
 struct Timing {

@@ -22,7 +22,7 @@ constexpr const char* kUsage =
     "  --json            print JSON\n"
     "  --validate        with the Khronos validation layer; --test fails if it says anything\n"
     "  --verbose         with --test, a line for each case\n"
-    "  --only TEXT       with --test, only the cases whose line holds TEXT\n"
+    "  --only TEXT       only the cases or norms whose line holds TEXT\n"
     "  --shape RxD       with --bench, only rows x width; may be repeated\n"
     "  --quick           with --bench, the first shapes only\n"
     "  --sweep           with --bench, also the fastest of all ways to dispatch\n"
@@ -66,7 +66,7 @@ bool take_value(const std::string& name, const std::string& value, Options* opti
   if (name == "--device") {
     options->device = value;
   } else if (name == "--only") {
-    options->test.only = value;
+    options->test.only = options->bench.only = value;
   } else if (name == "--shape") {
     options->bench.shapes.push_back(shape_of(value));
   } else if (name == "--chain") {
@@ -169,7 +169,7 @@ int run(Options options) {
     return run_tests(instance, device, options.test) ? 0 : 1;
   }
   if (!options.timing_given && describe(device).type == "cpu") {
-    options.bench.timing = {9, 5};
+    options.bench.timing = {9, 5, 0.0};
   }
   run_bench(instance, device, options.bench);
   return 0;

@@ -147,7 +147,8 @@ void force(const NormCase& test, kernels::Plan* plan) {
   const std::uint32_t bands = (height + plan->spec.rows - 1) / plan->spec.rows * depth;
   plan->groups[0] = test.groups.value_or((bands + plan->local_size[1] - 1) / plan->local_size[1]);
   plan->groups[1] = test.groups ? 2 : 1;
-  plan->groups[2] = test.split.value_or(1);
+  plan->spec.split = test.split.value_or(1);
+  plan->groups[2] = plan->spec.split;
 }
 
 }  // namespace
@@ -174,7 +175,7 @@ std::string describe(const NormCase& test) {
   forced("rows", test.rows);
   forced("groups", test.groups);
   forced("split", test.split);
-  text += test.early ? " early=" + std::to_string(static_cast<int>(*test.early)) : std::string();
+  forced("early", test.early);
   return text;
 }
 

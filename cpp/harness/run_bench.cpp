@@ -27,6 +27,7 @@ struct Row {
   Timing ours;
   Timing baseline;
   Timing copy;
+  Timing empty;
   double total_bytes;
 };
 
@@ -36,7 +37,7 @@ std::string plan_text(const kernels::Plan& plan) {
   char text[128];
   std::snprintf(text, sizeof(text), "%ux%u groups %ux%u chunks %u rows %u early %u %s", plan.local_size[0],
                 plan.local_size[1], plan.groups[0], plan.groups[2], plan.spec.chunks, plan.spec.rows,
-                static_cast<std::uint32_t>(plan.spec.early),
+                plan.spec.early,
                 plan.key.reduction == kernels::Reduction::kSubgroup ? "subgroup" : "shared");
   return text;
 }
@@ -59,7 +60,7 @@ std::vector<BenchSpec> list_specs(const DeviceInfo& device, const BenchOptions& 
         spec.width = shape.second;
         specs.push_back(spec);
         const double bytes = 2.0 * shape.first * shape.second * (dtype == Dtype::kHalf ? 2.0 : 4.0);
-        if (device.type != "cpu" && bytes > 4e6 && bytes < kNeverResident) {
+        if (device.type != "cpu" && bytes > 16e6 && bytes < kNeverResident) {
           specs.back().cold = true;
           specs.push_back(spec);
         }
@@ -71,7 +72,7 @@ std::vector<BenchSpec> list_specs(const DeviceInfo& device, const BenchOptions& 
 
 std::vector<BenchSpec> operand_specs(const DeviceInfo& device) {
   const std::vector<Shape> shapes =
-      device.type == "cpu" ? std::vector<Shape>{{256, 1024}} : std::vector<Shape>{{8, 4096}, {8192, 4096}};
+      device.type == "cpu" ? std::vector<Shape>{{256, 1024}} : std::vector<Shape>{{8, 4096}, {2048, 4096}};
   const std::pair<OperandKind, OperandKind> kinds[] = {
       {OperandKind::kNone, OperandKind::kNone}, {OperandKind::kRow, OperandKind::kNone},
       {OperandKind::kRow, OperandKind::kRow},   {OperandKind::kBatch, OperandKind::kNone},
@@ -112,33 +113,43 @@ std::string row_json(const Row& row) {
       .add("us_single", row.ours.single_us)
       .add("us_baseline", row.baseline.each_us)
       .add("us_copy", row.copy.each_us)
+      .add("us_empty", row.empty.each_us)
       .add("bytes", row.total_bytes)
       .add("plan", plan_text(row.plan))
       .text();
 }
 
 void print_header() {
-  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9s %9s %9s %9s %7s  %s\n", "norm", "dtype", "storage", "rows x width",
-              "weight+shift", "", "us", "single", "baseline", "copy", "GB/s", "dispatch");
+  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9s %9s %9s %9s %9s %7s  %s\n", "norm", "dtype", "storage", "rows x width",
+              "weight+shift", "", "us", "single", "baseline", "copy", "empty", "GB/s", "dispatch");
+}
+
+std::string name_of(const BenchSpec& spec) {
+  return std::string(spec.norm == Norm::kRms ? "rms " : "layer ") + (spec.dtype == Dtype::kHalf ? "half " : "float ") +
+         text_of(spec.x_storage) + " " + std::to_string(spec.rows) + "x" + std::to_string(spec.width) + " " +
+         name_of(spec.weight) + "+" + name_of(spec.shift) + (spec.cold ? " cold" : "");
 }
 
 void print_row(const Row& row) {
   const BenchSpec& spec = row.spec;
   const std::string shape = std::to_string(spec.rows) + "x" + std::to_string(spec.width);
   const std::string operands = name_of(spec.weight) + "+" + name_of(spec.shift);
-  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9.2f %9.2f %9.2f %9.2f %7.0f  %s\n",
+  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9.2f %9.2f %9.2f %9.2f %9.2f %7.0f  %s\n",
               spec.norm == Norm::kRms ? "rms" : "layer", spec.dtype == Dtype::kHalf ? "half" : "float",
               text_of(spec.x_storage), shape.c_str(), operands.c_str(), spec.cold ? "cold" : "", row.ours.each_us,
-              row.ours.single_us, row.baseline.each_us, row.copy.each_us, row.total_bytes / row.ours.each_us / 1e3,
+              row.ours.single_us, row.baseline.each_us, row.copy.each_us, row.empty.each_us,
+              row.total_bytes / row.ours.each_us / 1e3,
               plan_text(row.plan).c_str());
 }
 
-Row time_spec(const Device& device, ProgramCache& programs, const BenchSpec& spec, const TimingOptions& timing) {
+Row time_spec(const Device& device, ProgramCache& programs, const BenchSpec& spec, TimingOptions timing) {
   Bench bench(device, programs, spec);
-  Row row{spec, bench.chosen(), {}, {}, {}, bench.total_bytes()};
+  Row row{spec, bench.chosen(), {}, {}, {}, {}, bench.total_bytes()};
   row.ours = bench.time_plan(bench.chosen(), timing);
+  timing.warm_up_us = 0.0;
   row.baseline = bench.time_baseline(timing);
   row.copy = bench.time_copy(timing);
+  row.empty = bench.time_empty(timing);
   return row;
 }
 
@@ -147,23 +158,20 @@ std::uint32_t band_count(const Bench& bench, std::uint32_t rows) {
   return (static_cast<std::uint32_t>(x[1]) + rows - 1) / rows * static_cast<std::uint32_t>(x[2] * x[3]);
 }
 
-// The local size and rows of `base`, with each time to load the operands, number of turns and split of a row.
-void add_grids(const Bench& bench, const DeviceInfo& info, const kernels::Plan& base, std::vector<kernels::Plan>* plans) {
-  const std::uint32_t all = (band_count(bench, base.spec.rows) + base.local_size[1] - 1) / base.local_size[1];
-  const bool textures = bench.problem().operand_storage == Storage::kTexture3d;
-  for (const kernels::Early early : {kernels::Early::kNot, kernels::Early::kRow, kernels::Early::kOnce}) {
-    const bool can_split = all <= 64 && bench.problem().x_storage == Storage::kTexture3d;
-    for (std::uint32_t turns = 1; turns <= (early == kernels::Early::kOnce ? 16u : 1u); turns *= 2) {
-      for (std::uint32_t split = 1; split <= (can_split ? base.spec.chunks : 1u); split *= 2) {
-        kernels::Plan plan = base;
-        plan.spec.early = early;
-        plan.groups[0] = (all + turns - 1) / turns;
-        plan.groups[1] = 1;
-        plan.groups[2] = split;
-        if (plan.groups[0] <= info.limits.max_groups_x && (textures || early == kernels::Early::kNot)) {
-          plans->push_back(plan);
-        }
-      }
+// The local size and rows of `base`, with operands loaded late and early, and each split of a row.
+void add_grids(const Bench& bench, const DeviceInfo& info, kernels::Plan plan, std::vector<kernels::Plan>* plans) {
+  const std::uint32_t groups = (band_count(bench, plan.spec.rows) + plan.local_size[1] - 1) / plan.local_size[1];
+  const bool may_split = groups <= 64 && bench.problem().x_storage == Storage::kTexture3d;
+  const std::uint32_t last_early = bench.problem().operand_storage == Storage::kTexture3d ? 1 : 0;
+  if (groups > info.limits.max_groups_x) {
+    return;
+  }
+  plan.groups[0] = groups;
+  plan.groups[1] = 1;
+  for (plan.spec.early = 0; plan.spec.early <= last_early; ++plan.spec.early) {
+    for (std::uint32_t split = 1; split <= (may_split ? plan.spec.chunks : 1u); split *= 2) {
+      plan.spec.split = plan.groups[2] = split;
+      plans->push_back(plan);
     }
   }
 }
@@ -203,7 +211,8 @@ std::vector<kernels::Plan> ways(const Bench& bench, const DeviceInfo& info) {
   return plans;
 }
 
-void sweep_spec(const Device& device, ProgramCache& programs, const BenchSpec& spec, const TimingOptions& timing) {
+void sweep_spec(const Device& device, ProgramCache& programs, const BenchSpec& spec, TimingOptions timing) {
+  timing.warm_up_us = 0.0;  // the device has no time to get idle
   Bench bench(device, programs, spec);
   std::vector<std::pair<double, kernels::Plan>> timed;
   for (const kernels::Plan& plan : ways(bench, device.info())) {
@@ -231,7 +240,7 @@ void run_bench(const Instance& instance, VkPhysicalDevice physical, const BenchO
     print_header();
   }
   for (const BenchSpec& spec : specs) {
-    if (!Bench::fits(device.info(), spec)) {
+    if (!Bench::fits(device.info(), spec) || name_of(spec).find(options.only) == std::string::npos) {
       continue;
     }
     const Row row = time_spec(device, programs, spec, options.timing);

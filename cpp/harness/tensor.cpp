@@ -226,59 +226,45 @@ void to_general_layout(VkCommandBuffer commands, VkImage image) {
 
 }  // namespace
 
-void GpuTensor::transfer(std::uint8_t* bytes, bool to_device) const {
-  const Staging staging(device_, layout_.byte_count);
-  if (to_device) {
-    std::memcpy(staging.bytes(), bytes, layout_.byte_count);
-  }
+void GpuTensor::record_transfer(VkCommandBuffer commands, VkBuffer staging, bool to_device) const {
   const VkBufferCopy buffer_region{0, 0, layout_.byte_count};
   const VkBufferImageCopy image_region = whole_image(layout_);
-  const VkCommandBuffer commands = device_.begin();
-  full_barrier(commands);
   if (buffer_ != VK_NULL_HANDLE) {
-    vk().vkCmdCopyBuffer(commands, to_device ? staging.buffer() : buffer_, to_device ? buffer_ : staging.buffer(), 1,
-                         &buffer_region);
+    vk().vkCmdCopyBuffer(commands, to_device ? staging : buffer_, to_device ? buffer_ : staging, 1, &buffer_region);
   } else if (to_device) {
     to_general_layout(commands, image_);
-    vk().vkCmdCopyBufferToImage(commands, staging.buffer(), image_, VK_IMAGE_LAYOUT_GENERAL, 1, &image_region);
+    vk().vkCmdCopyBufferToImage(commands, staging, image_, VK_IMAGE_LAYOUT_GENERAL, 1, &image_region);
   } else {
-    vk().vkCmdCopyImageToBuffer(commands, image_, VK_IMAGE_LAYOUT_GENERAL, staging.buffer(), 1, &image_region);
+    vk().vkCmdCopyImageToBuffer(commands, image_, VK_IMAGE_LAYOUT_GENERAL, staging, 1, &image_region);
   }
+}
+
+void GpuTensor::run_transfer(VkBuffer staging, bool to_device) const {
+  const VkCommandBuffer commands = device_.begin();
+  full_barrier(commands);
+  record_transfer(commands, staging, to_device);
   full_barrier(commands);
   host_barrier(commands);
   check(vk().vkEndCommandBuffer(commands), "vkEndCommandBuffer");
   device_.submit_and_wait(commands);
   device_.free(commands);
-  if (!to_device) {
-    std::memcpy(bytes, staging.bytes(), layout_.byte_count);
-  }
 }
 
 void GpuTensor::upload(const HostTensor& tensor) const {
   if (tensor.bytes().size() != layout_.byte_count) {
     throw std::invalid_argument("upload of a tensor of another layout");
   }
-  std::vector<std::uint8_t> bytes = tensor.bytes();
-  transfer(bytes.data(), true);
+  const Staging staging(device_, layout_.byte_count);
+  std::memcpy(staging.bytes(), tensor.bytes().data(), layout_.byte_count);
+  run_transfer(staging.buffer(), true);
 }
 
 HostTensor GpuTensor::download() const {
   HostTensor tensor(layout_, 0, 0);
-  transfer(tensor.bytes().data(), false);
+  const Staging staging(device_, layout_.byte_count);
+  run_transfer(staging.buffer(), false);
+  std::memcpy(tensor.bytes().data(), staging.bytes(), layout_.byte_count);
   return tensor;
-}
-
-void GpuTensor::record_copy_to(VkCommandBuffer commands, const GpuTensor& other) const {
-  if (buffer_ != VK_NULL_HANDLE) {
-    const VkBufferCopy region{0, 0, layout_.byte_count};
-    vk().vkCmdCopyBuffer(commands, buffer_, other.buffer_, 1, &region);
-    return;
-  }
-  VkImageCopy region{};
-  region.srcSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
-  region.dstSubresource = region.srcSubresource;
-  region.extent = extent_of(layout_);
-  vk().vkCmdCopyImage(commands, image_, VK_IMAGE_LAYOUT_GENERAL, other.image_, VK_IMAGE_LAYOUT_GENERAL, 1, &region);
 }
 
 VkDescriptorBufferInfo GpuTensor::buffer_info() const {

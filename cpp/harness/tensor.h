@@ -68,7 +68,6 @@ class GpuTensor {
 
   void upload(const HostTensor& tensor) const;
   HostTensor download() const;
-  void record_copy_to(VkCommandBuffer commands, const GpuTensor& other) const;
 
   const Layout& layout() const { return layout_; }
   VkDescriptorBufferInfo buffer_info() const;
@@ -77,7 +76,8 @@ class GpuTensor {
  private:
   void create_buffer();
   void create_image();
-  void transfer(std::uint8_t* bytes, bool to_device) const;
+  void record_transfer(VkCommandBuffer commands, VkBuffer staging, bool to_device) const;
+  void run_transfer(VkBuffer staging, bool to_device) const;
 
   const Device& device_;
   Layout layout_;

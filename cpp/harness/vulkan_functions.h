@@ -21,7 +21,6 @@
   X(vkCmdBindPipeline)                        \
   X(vkCmdCopyBuffer)                          \
   X(vkCmdCopyBufferToImage)                   \
-  X(vkCmdCopyImage)                           \
   X(vkCmdCopyImageToBuffer)                   \
   X(vkCmdDispatch)                            \
   X(vkCmdPipelineBarrier)                     \

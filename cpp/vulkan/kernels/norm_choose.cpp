@@ -9,15 +9,14 @@ namespace {
 using std::uint32_t;
 using std::uint64_t;
 
-constexpr uint32_t kMaxChunks = 8;         // more would spill registers
-constexpr uint32_t kMinSubgroup = 4;       // reduce.glslh has room for a quarter of the workgroup
-constexpr uint32_t kNarrowSubgroup = 8;    // a CPU driver: threads are loop iterations, barriers are dear
-constexpr uint32_t kFewRows = 128;         // up to here a workgroup a row leaves much of a GPU idle
-constexpr uint32_t kFewGroups = 128;       // workgroups that start at once on any large GPU
-constexpr uint32_t kManyGroups = 256;      // workgroups that are enough to fill it
-constexpr uint32_t kMaxTurns = 8;          // bands that one workgroup takes, where that saves loads of the weight
-constexpr uint32_t kTextureThreads = 256;
-constexpr uint32_t kMaxThreads = 1024;     // and what ET-VK can encode
+constexpr uint32_t kMaxChunks = 8;        // more would spill registers
+constexpr uint32_t kMinSubgroup = 4;      // reduce.glslh has room for a quarter of the workgroup
+constexpr uint32_t kNarrowSubgroup = 8;   // a CPU driver: threads are loop iterations, barriers are dear
+constexpr uint32_t kWideSubgroup = 32;    // a GPU with registers for 16 chunks a thread
+constexpr uint32_t kFewRows = 128;        // up to here a workgroup a row leaves much of a GPU idle
+constexpr uint32_t kFewGroups = 64;       // workgroups that any large GPU starts at once
+constexpr uint32_t kMaxThreads = 1024;    // what ET-VK can encode
+constexpr uint64_t kBeyondCaches = uint64_t{1} << 23;  // elements
 
 uint32_t div_up(uint64_t a, uint32_t b) noexcept { return static_cast<uint32_t>((a + b - 1u) / b); }
 
@@ -68,22 +67,21 @@ KernelKey pick_key(const NormProblem& p, const DeviceLimits& d) noexcept {
 
 bool is_narrow(const DeviceLimits& d) noexcept { return d.subgroup_size <= kNarrowSubgroup; }
 
-bool one_row_operands(const NormProblem& p) noexcept {
-  const auto one_row = [](OperandMode mode) { return mode == OperandMode::kOneRow || mode == OperandMode::kNone; };
-  return one_row(p.weight) && one_row(p.shift);
-}
+bool few_rows(const NormProblem& p) noexcept { return row_count(p) <= kFewRows; }
 
-// Two rows that are neighbours in a texture share the smallest unit of its memory.
+// Rows that are neighbours in a texture share the smallest units of its memory: two of them 32 bytes, four 128. Four cost
+// more arithmetic, which pays where memory is what limits.
 uint32_t pick_rows(const NormProblem& p, const DeviceLimits& d) noexcept {
-  const bool many = row_count(p) > kFewRows && size_at(p, 1) >= 4u;
-  return is_texture(p) && many && !is_narrow(d) ? 2u : 1u;
+  if (!is_texture(p) || few_rows(p) || size_at(p, 1) < 4u || is_narrow(d)) {
+    return 1;
+  }
+  const bool large = row_count(p) * size_at(p, 0) > kBeyondCaches && d.subgroup_size >= kWideSubgroup;
+  return large && p.dtype == Dtype::kFloat ? 4u : 2u;
 }
 
-Early pick_early(const NormProblem& p, const DeviceLimits& d) noexcept {
-  if (p.operand_storage == Storage::kBuffer || is_narrow(d)) {
-    return Early::kNot;
-  }
-  return one_row_operands(p) ? Early::kOnce : Early::kNot;
+// With few rows a thread waits less if it asks for everything at once; with many it is better to have more threads.
+uint32_t pick_early(const NormProblem& p, const DeviceLimits& d) noexcept {
+  return p.operand_storage == Storage::kTexture3d && few_rows(p) && !is_narrow(d) ? 1u : 0u;
 }
 
 uint32_t thread_limit(const DeviceLimits& d) noexcept {
@@ -94,26 +92,24 @@ uint32_t thread_limit(const DeviceLimits& d) noexcept {
   return threads;
 }
 
-// Chunks that a thread should have, if there are threads enough.
-uint32_t wanted_chunks(const NormProblem& p, const KernelKey& key) noexcept {
-  if (row_count(p) <= kFewRows) {
-    return 1;
+// Threads for a row (or band of rows) of `chunks` chunks, before limits.
+uint32_t wanted_threads(const NormProblem& p, const KernelKey& key, uint32_t chunks) noexcept {
+  if (is_texture(p)) {
+    return few_rows(p) ? std::max(std::min(chunks, 256u), chunks / 4u) : chunks / 4u;
   }
-  return key.access == Access::kScalar ? 4u : 2u;
+  if (few_rows(p)) {
+    return chunks;
+  }
+  return div_up(chunks, key.access == Access::kScalar ? 4u : 2u);
 }
 
-uint32_t pick_threads(const NormProblem& p, const KernelKey& key, const DeviceLimits& d, uint32_t rows) noexcept {
-  const uint32_t chunks = chunk_count(p, key.access) * rows;
+uint32_t pick_threads(const NormProblem& p, const KernelKey& key, const DeviceLimits& d) noexcept {
+  const uint32_t chunks = chunk_count(p, key.access);
+  const uint32_t limit = thread_limit(d);
   if (is_narrow(d)) {  // few kinds of pipeline, since a CPU driver compiles slowly
-    const uint32_t threads = chunks <= d.subgroup_size * kMaxChunks ? d.subgroup_size : 64u;
-    return std::min(threads, thread_limit(d));
+    return std::min(chunks <= d.subgroup_size * kMaxChunks ? d.subgroup_size : 64u, limit);
   }
-  const uint32_t least = power_of_two_at_least(div_up(chunks, kMaxChunks));
-  uint32_t threads = power_of_two_at_least(div_up(chunks, wanted_chunks(p, key)));
-  if (is_texture(p)) {
-    threads = std::max(std::min(threads, kTextureThreads), least);
-  }
-  return std::clamp(threads, std::min(d.subgroup_size, thread_limit(d)), thread_limit(d));
+  return std::clamp(power_of_two_at_least(wanted_threads(p, key, chunks)), std::min(d.subgroup_size, limit), limit);
 }
 
 // Units in a workgroup: several where a row needs no more than a subgroup.
@@ -128,7 +124,8 @@ uint32_t pick_units(const DeviceLimits& d, uint32_t threads, uint64_t bands) noe
 }
 
 // For few rows: workgroups that share a row, as many as there are chunks a thread to share out.
-uint32_t pick_split(const NormProblem& p, const DeviceLimits& d, const Plan& plan, uint64_t groups) noexcept {
+uint32_t pick_split(const NormProblem& p, const DeviceLimits& d, const Plan& plan) noexcept {
+  const uint64_t groups = band_count(p, plan.spec.rows);
   if (!is_texture(p) || is_narrow(d) || plan.local_size[1] > 1u) {
     return 1;
   }
@@ -141,19 +138,15 @@ uint32_t pick_split(const NormProblem& p, const DeviceLimits& d, const Plan& pla
 }
 
 PlanStatus set_groups(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
-  const uint64_t all = div_up(band_count(p, plan->spec.rows), plan->local_size[1]);
-  uint64_t groups = all;
-  if (plan->spec.early == Early::kOnce && all > kManyGroups) {
-    groups = div_up(all, static_cast<uint32_t>(std::min<uint64_t>(all / kManyGroups, kMaxTurns)));
-  }
+  const uint64_t groups = div_up(band_count(p, plan->spec.rows), plan->local_size[1]);
   plan->groups[1] = div_up(groups, d.max_groups_x);
   plan->groups[0] = div_up(groups, plan->groups[1]);
-  plan->groups[2] = pick_split(p, d, *plan, all);
+  plan->groups[2] = plan->spec.split;
   return plan->groups[1] > d.max_groups_y ? PlanStatus::kTooManyRows : PlanStatus::kOk;
 }
 
 PlanStatus set_shape(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
-  plan->local_size[0] = std::max(pick_threads(p, plan->key, d, plan->spec.rows), plan->spec.rows);
+  plan->local_size[0] = std::max(pick_threads(p, plan->key, d), plan->spec.rows);
   plan->local_size[1] = pick_units(d, plan->local_size[0], band_count(p, plan->spec.rows));
   return set_groups(p, d, plan);
 }
@@ -161,7 +154,8 @@ PlanStatus set_shape(const NormProblem& p, const DeviceLimits& d, Plan* plan) no
 uint32_t pick_chunks(const NormProblem& p, const DeviceLimits& d, const Plan& plan) noexcept {
   const uint32_t lanes = plan.local_size[0] / plan.spec.rows;
   const uint32_t chunks = div_up(chunk_count(p, plan.key.access), lanes);
-  return std::min(is_narrow(d) ? power_of_two_at_least(chunks) : chunks, kMaxChunks);
+  const uint32_t most = d.subgroup_size >= kWideSubgroup ? 2u * kMaxChunks : kMaxChunks;
+  return std::min(is_narrow(d) ? power_of_two_at_least(chunks) : chunks, most);
 }
 
 PlanStatus check(const NormProblem& p, const DeviceLimits& d) noexcept {
@@ -188,8 +182,11 @@ PlanStatus choose(const NormProblem& problem, const DeviceLimits& device, Plan* 
   plan->spec.shift = problem.shift;
   plan->spec.rows = pick_rows(problem, device);
   plan->spec.early = pick_early(problem, device);
+  plan->spec.split = 1;
   const PlanStatus shaped = set_shape(problem, device, plan);
   plan->spec.chunks = pick_chunks(problem, device, *plan);
+  plan->spec.split = pick_split(problem, device, *plan);
+  plan->groups[2] = plan->spec.split;
   return shaped;
 }
 

@@ -39,14 +39,15 @@ layout(constant_id = 6) const uint ROWS = 1u;        // rows that a unit works o
 const uint ROWS = 1u;
 #endif
 #ifdef W_TEXTURE
-layout(constant_id = 7) const uint EARLY = 0u;       // when weight and shift are loaded: EARLY_*
+layout(constant_id = 7) const uint EARLY = 0u;       // 1: load weight and shift before the row's sum is known
 #else
 const uint EARLY = 0u;
 #endif
-
-const uint EARLY_NOT = 0u;   // once the row's sum is known
-const uint EARLY_ROW = 1u;   // before that
-const uint EARLY_ONCE = 2u;  // before the first row: weight and shift are one row, or not there
+#ifdef X_TEXTURE
+layout(constant_id = 8) const uint SPLIT = 1u;       // workgroups in z, which share out the writing of a row
+#else
+const uint SPLIT = 1u;
+#endif
 
 const uint OPERAND_ONE_ROW = 0u;   // one row for all rows of x
 const uint OPERAND_BROADCAST = 1u; // leading or trailing dimensions of size 1
@@ -87,21 +88,13 @@ OperandRow operand_row(const uint mode, const ivec4 sizes, const Place p) {
   return r;
 }
 
-// What a unit works on at once is a *band* of ROWS rows, neighbours in y.
-uint bands_in_height() {
-  return (uint(x_sizes.y) + ROWS - 1u) / ROWS;
-}
-
-uint band_count() {
-  return bands_in_height() * uint(x_sizes.z * x_sizes.w);
-}
-
-// The row of this thread in a band; false if it does not exist.
+// What a unit works on is a *band* of ROWS rows, neighbours in y.
+// Finds the row of this thread in a band; false if it does not exist.
 bool find_row(const uint band, const uint sub, inout Place p) {
   const uint height = uint(x_sizes.y);
   const uint depth = uint(x_sizes.z * x_sizes.w);
 #ifdef X_TEXTURE
-  const uint bands = bands_in_height();
+  const uint bands = (height + ROWS - 1u) / ROWS;
   const uint z = band / bands;
   const uint y = (band - z * bands) * ROWS + sub;
   p.yz = ivec2(int(min(y, height - 1u)), int(min(z, depth - 1u)));
@@ -142,30 +135,8 @@ void finish(const Place p, const uint k, const float mean, const float rstd, con
 }
 
 // Workgroups that differ in z only all read the whole row, and share out the writing of it.
-#ifdef X_TEXTURE
 bool is_mine(const uint k) {
-  return gl_NumWorkGroups.z == 1u || k % gl_NumWorkGroups.z == gl_WorkGroupID.z;
-}
-#else
-#define is_mine(k) true
-#endif
-
-// The operands' chunks, where they are loaded early.
-vec4 kept_weight[CHUNKS * VECS];
-vec4 kept_shift[CHUNKS * VECS];
-
-void keep_operands(const Place p, const OperandRow wr, const OperandRow sr) {
-  vec4 w[VECS];
-  vec4 s[VECS];
-  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    if (is_mine(k)) {
-      load_operands(p, wr, sr, k, w, s);
-      [[unroll]] for (uint part = 0u; part < VECS; ++part) {
-        kept_weight[k * VECS + part] = w[part];
-        kept_shift[k * VECS + part] = s[part];
-      }
-    }
-  }
+  return SPLIT == 1u || k % SPLIT == gl_WorkGroupID.z;
 }
 
 // What a chunk adds to the sum of squares about the mean.
@@ -190,12 +161,14 @@ float sum_of(const vec4 x[VECS]) {
   return sum;
 }
 
-void norm_row(const Place p, const bool exists, const uint sub, const uint parity) {
+void norm_row(const Place p, const bool exists, const uint sub) {
   const OperandRow wr = operand_row(WEIGHT_MODE, weight_sizes, p);
   const OperandRow sr = operand_row(SHIFT_MODE, shift_sizes, p);
   const uint steps = (p.chunks + LANES - 1u) / LANES;
   const float inverse_width = 1.0 / float(p.width);
   vec4 kept[CHUNKS][VECS];
+  vec4 kept_weight[CHUNKS][VECS];
+  vec4 kept_shift[CHUNKS][VECS];
   vec4 x[VECS];
   vec4 w[VECS];
   vec4 s[VECS];
@@ -203,8 +176,12 @@ void norm_row(const Place p, const bool exists, const uint sub, const uint parit
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
     load_x(p, k, kept[k]);
   }
-  if (EARLY == EARLY_ROW) {
-    keep_operands(p, wr, sr);
+  if (EARLY != 0u) {
+    [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+      if (is_mine(k)) {
+        load_operands(p, wr, sr, k, kept_weight[k], kept_shift[k]);
+      }
+    }
   }
 
   float mean = 0.0;
@@ -217,7 +194,7 @@ void norm_row(const Place p, const bool exists, const uint sub, const uint parit
     load_x(p, k, x);
     sum += sum_of(x);
   }
-  mean = unit_sum(sum, sub, 0u) * inverse_width;
+  mean = unit_sum(sum, sub, 1u) * inverse_width;
   sum = 0.0;
 #endif
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
@@ -227,12 +204,7 @@ void norm_row(const Place p, const bool exists, const uint sub, const uint parit
     load_x(p, k, x);
     sum += squares(p, k, mean, x);
   }
-#ifdef LAYER_NORM
-  const uint phase = 1u;
-#else
-  const uint phase = parity;
-#endif
-  const float rstd = inversesqrt(unit_sum(sum, sub, phase) * inverse_width + epsilon);
+  const float rstd = inversesqrt(unit_sum(sum, sub, 0u) * inverse_width + epsilon);
   if (!exists) {
     return;
   }
@@ -243,15 +215,10 @@ void norm_row(const Place p, const bool exists, const uint sub, const uint parit
 #endif
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
     if (is_mine(k)) {
-      if (EARLY == EARLY_NOT) {
-        load_operands(p, wr, sr, k, w, s);
-      } else {
-        [[unroll]] for (uint part = 0u; part < VECS; ++part) {
-          w[part] = kept_weight[k * VECS + part];
-          s[part] = kept_shift[k * VECS + part];
-        }
+      if (EARLY == 0u) {
+        load_operands(p, wr, sr, k, kept_weight[k], kept_shift[k]);
       }
-      finish(p, k, mean, rstd, kept[k], w, s);
+      finish(p, k, mean, rstd, kept[k], kept_weight[k], kept_shift[k]);
     }
   }
   for (uint k = CHUNKS; k < steps; ++k) {
@@ -270,24 +237,8 @@ void main() {
   p.lane = ROWS == 1u ? thread : thread / ROWS;
   p.width = uint(x_sizes.x);
   p.chunks = (p.width + ELEMS - 1u) / ELEMS;
-  p.row = 0u;
-  p.yz = ivec2(0);
-  if (EARLY == EARLY_ONCE) {
-    const OperandRow first = OperandRow(0u, ivec2(0));
-    keep_operands(p, first, first);
-  }
-  // All threads of a workgroup take the same turns, since there are barriers in them.
-  const uint turns = (band_count() + gl_WorkGroupSize.y - 1u) / gl_WorkGroupSize.y;
-  uint turn = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-  uint parity = 0u;
-#ifdef W_TEXTURE
-  const uint stride = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
-  for (; turn < turns; turn += stride) {
-#else
-  if (turn < turns) {
-#endif
-    const bool exists = find_row(turn * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
-    norm_row(p, exists, sub, parity);
-    parity ^= 1u;
-  }
+  // All threads of a workgroup go on to its barriers, also those without a row.
+  const uint workgroup = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  const bool exists = find_row(workgroup * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
+  norm_row(p, exists, sub);
 }
