@@ -69,7 +69,8 @@ void GraphPatch::replace(uint32_t op_index, std::vector<NewOp> ops) { replacemen
 // More than the new flatbuffer can take.
 uint64_t GraphPatch::size_bound() const {
   constexpr uint64_t kTable = 128;  // with its vtable and padding
-  uint64_t bytes = graph_.size() + kTable + 8ull * (graph_.value_count() + graph_.op_count() + count(graph_.root().constants()));
+  uint64_t bytes =
+      graph_.size() + kTable + 8ull * (graph_.value_count() + graph_.op_count() + count(graph_.root().constants()));
   bytes += (kTable + 8) * constants_.size();
   for (const NewValue& value : values_) {
     bytes += 2 * kTable + 8 * (value.tensor.dims.size() + value.items.size());
@@ -163,11 +164,15 @@ class GraphPatchWriter {
   Offset<vk::VkValue> write(const GraphPatch::NewValue& value) {
     using Type = GraphPatch::NewValue::Type;
     switch (value.type) {
-      case Type::kTensor: return vk::CreateVkValue(fbb_, vk::GraphTypes::VkTensor, tensor(value.tensor).Union());
+      case Type::kTensor:
+        return vk::CreateVkValue(fbb_, vk::GraphTypes::VkTensor, tensor(value.tensor).Union());
       case Type::kValueList:
-        return vk::CreateVkValue(fbb_, vk::GraphTypes::ValueList, vk::CreateValueList(fbb_, fbb_.CreateVector(value.items)).Union());
-      case Type::kInt: return vk::CreateVkValue(fbb_, vk::GraphTypes::Int, vk::CreateInt(fbb_, value.number).Union());
-      case Type::kNull: break;
+        return vk::CreateVkValue(fbb_, vk::GraphTypes::ValueList,
+                                 vk::CreateValueList(fbb_, fbb_.CreateVector(value.items)).Union());
+      case Type::kInt:
+        return vk::CreateVkValue(fbb_, vk::GraphTypes::Int, vk::CreateInt(fbb_, value.number).Union());
+      case Type::kNull:
+        break;
     }
     return vk::CreateVkValue(fbb_, vk::GraphTypes::Null, vk::CreateNull(fbb_).Union());
   }
@@ -178,8 +183,8 @@ class GraphPatchWriter {
       dims.push_back(static_cast<uint32_t>(size));
     }
     const auto dtype = static_cast<int8_t>(made.dtype);
-    return vk::CreateVkTensor(fbb_, dtype, fbb_.CreateVector(dims), made.constant, made.mem_obj_id, static_cast<uint8_t>(made.storage),
-                              static_cast<uint8_t>(made.layout), dtype);
+    return vk::CreateVkTensor(fbb_, dtype, fbb_.CreateVector(dims), made.constant, made.mem_obj_id,
+                              static_cast<uint8_t>(made.storage), static_cast<uint8_t>(made.layout), dtype);
   }
 
   std::vector<Offset<vk::VkBytes>> all_constants() {
@@ -219,7 +224,8 @@ Error GraphPatch::finish(std::vector<uint8_t>* into) const {
     }
   }
   if (size_bound() > kMaxFlatbuffer) {
-    return make_error(ErrorCode::kTooLarge, graph_.file_offset(), "the rewritten graph could take %s bytes", number(size_bound()).c_str());
+    return make_error(ErrorCode::kTooLarge, graph_.file_offset(), "the rewritten graph could take %s bytes",
+                      number(size_bound()).c_str());
   }
   *into = GraphPatchWriter(*this).run();
   return {};

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A VkGraph under change. The new flatbuffer holds the old one, byte for byte, as its tail: new tables refer into it, so what is not
-// changed keeps every field, also those that our schema does not know. Only the root, the lists of values, ops and constants, and what is
-// added are new. (Flatbuffers refer forwards, and builders write from the end: to put the old buffer last is all it takes.)
+// A VkGraph under change. The new flatbuffer holds the old one, byte for byte, as its tail: new tables refer into it, so what
+// is not changed keeps every field, also those that our schema does not know. Only the root, the lists of values, ops and
+// constants, and what is added are new. (Flatbuffers refer forwards, and builders write from the end: to put the old buffer
+// last is all it takes.)
 #pragma once
+
+#include <etvk_guard/plan.h>
+#include <etvk_guard/pte.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include <etvk_guard/plan.h>
-#include <etvk_guard/pte.h>
 
 #include "graph.h"
 
@@ -39,11 +40,12 @@ class GraphPatch {
   // Each returns the id of the new value.
   int32_t add_tensor(NewTensor tensor);
   int32_t add_value_list(std::vector<int32_t> items);
-  int32_t null();                   // one for the graph
-  int32_t integer(int64_t value);   // one for each number
+  int32_t null();                  // one for the graph
+  int32_t integer(int64_t value);  // one for each number
   // Returns the index of the new constant. `offset` is in the blob's bytes region.
   int32_t add_constant(uint64_t offset, uint64_t length);
-  // Puts ops in an op's place; they keep its node id, so that profiles still lead to the model's node. Ops must be replaced in order.
+  // Puts ops in an op's place; they keep its node id, so that profiles still lead to the model's node. Ops must be replaced in
+  // order.
   void replace(uint32_t op_index, std::vector<NewOp> ops);
 
   // kUnsupportedSchema: the root, or a replaced op, has a field that would be lost. kTooLarge.

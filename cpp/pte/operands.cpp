@@ -71,9 +71,7 @@ int64_t rows_per_row(const std::vector<int64_t>& operand, const std::vector<int6
   return rows;
 }
 
-Storage storage_of(const TensorDesc& desc) {
-  return desc.storage == Storage::kDefault ? Storage::kTexture3D : desc.storage;
-}
+Storage storage_of(const TensorDesc& desc) { return desc.storage == Storage::kDefault ? Storage::kTexture3D : desc.storage; }
 
 Layout layout_of(const TensorDesc& desc) {
   if (desc.layout != Layout::kDefault) {

@@ -3,18 +3,18 @@
 // Shapes, dtypes and representations of a norm's operands: the small rules that the planner is made of.
 #pragma once
 
+#include <etvk_guard/plan.h>
+
 #include <cstdint>
 #include <vector>
 
-#include <etvk_guard/plan.h>
-
 namespace etvk_guard {
 
-inline constexpr size_t kMaxRank = 4;          // of a tensor that ET-VK's norms take, and of any texture
-inline constexpr int64_t kMaxSize = INT32_MAX; // shaders keep sizes in 32 bits
+inline constexpr size_t kMaxRank = 4;           // of a tensor that ET-VK's norms take, and of any texture
+inline constexpr int64_t kMaxSize = INT32_MAX;  // shaders keep sizes in 32 bits
 
-// Product of sizes; -1 if a size is not in [1, kMaxSize] or the product does not fit. Empty tensors are left alone: ET-VK broadcasts by the
-// larger size, which is wrong for a size of 0.
+// Product of sizes; -1 if a size is not in [1, kMaxSize] or the product does not fit. Empty tensors are left alone: ET-VK
+// broadcasts by the larger size, which is wrong for a size of 0.
 int64_t count_elements(const std::vector<int64_t>& dims);
 
 // The shape of an elementwise op on both, by NumPy's rule. False: they do not broadcast.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How to read this file: plan_norm() first finds what stock cannot run (problems), then places each operand (in the norm, or after it),
-// then asks whether the ops that this takes exist (refusals). What ET-VK's ops ask of their tensors comes from its sources RmsNorm.cpp,
-// NativeLayerNorm.cpp, BinaryOp.cpp, Clone.cpp, ToCopy.cpp and View.cpp, which agree from release 1.3 on.
+// How to read this file: plan_norm() first finds what stock cannot run (problems), then places each operand (in the norm, or
+// after it), then asks whether the ops that this takes exist (refusals). What ET-VK's ops ask of their tensors comes from its
+// sources RmsNorm.cpp, NativeLayerNorm.cpp, BinaryOp.cpp, Clone.cpp, ToCopy.cpp and View.cpp, which agree from release 1.3 on.
 #include <etvk_guard/plan.h>
 
 #include <algorithm>
@@ -37,11 +37,16 @@ Side bias_side(const NormSite& site) {
 Reason find_problem(const Side& side, const NormSite& site) {
   const TensorDesc& desc = *side.desc;
   switch (desc.kind) {
-    case Kind::kNone: return side.missing;
-    case Kind::kRuntime: return side.runtime;
-    case Kind::kMutable: return side.is_mutable;
-    case Kind::kScalar: return side.scalar;
-    case Kind::kConstant: break;
+    case Kind::kNone:
+      return side.missing;
+    case Kind::kRuntime:
+      return side.runtime;
+    case Kind::kMutable:
+      return side.is_mutable;
+    case Kind::kScalar:
+      return side.scalar;
+    case Kind::kConstant:
+      break;
   }
   const int64_t width = site.x.dims.back();
   if (desc.dims.empty() || desc.dims.back() != width || count_elements(desc.dims) != width) {
@@ -103,8 +108,8 @@ OperandSteps steps_for(const TensorDesc& operand, const NormSite& site) {
   steps.used = true;
   steps.prepack = operand.kind == Kind::kConstant;
   steps.cast = operand.dtype != site.out.dtype;
-  steps.relayout = operand.kind != Kind::kConstant &&
-                   (storage_of(operand) != storage_of(site.x) || layout_of(operand) != layout_of(site.x));
+  steps.relayout =
+      operand.kind != Kind::kConstant && (storage_of(operand) != storage_of(site.x) || layout_of(operand) != layout_of(site.x));
   steps.dtype = site.out.dtype;
   steps.storage = storage_of(site.x);
   steps.layout = layout_of(site.x);

@@ -55,27 +55,48 @@ std::string runtime(const char* operand, const TensorDesc& desc) {
 
 std::string sentence(const NormSite& site, Reason reason) {
   switch (reason) {
-    case Reason::kLegal: return "legal as it is";
-    case Reason::kWeightRuntime: return runtime("weight", site.weight);
-    case Reason::kWeightMutable: return "weight is a mutable buffer of shape " + shape(site.weight);
-    case Reason::kWeightShape: return wrong_shape("weight", site.weight, site);
-    case Reason::kWeightMissing: return "weight is missing";
-    case Reason::kWeightDtype: return wrong_dtype("weight", site.weight, site);
-    case Reason::kWeightScalar: return "weight is a number, not a tensor";
-    case Reason::kBiasRuntime: return runtime("bias", site.bias);
-    case Reason::kBiasMutable: return "bias is a mutable buffer of shape " + shape(site.bias);
-    case Reason::kBiasShape: return wrong_shape("bias", site.bias, site);
-    case Reason::kBiasMissing: return "bias is missing";
-    case Reason::kBiasDtype: return wrong_dtype("bias", site.bias, site);
-    case Reason::kBiasScalar: return "bias is a number, not a tensor";
-    case Reason::kResultShape: return "the result has shape " + shape(site.out) + ", but x has " + shape(site.x);
-    case Reason::kResultDtype: return wrong_dtype("the result", site.out, site);
-    case Reason::kNotBroadcastable: return "x, weight and bias do not broadcast to the result's shape " + shape(site.out);
-    case Reason::kUnsupportedDtype: return "an operand's dtype cannot be cast on the GPU";
-    case Reason::kUnsupportedRank: return "an operand has more than 4 dims";
-    case Reason::kNormalizedDims: return "normalized_shape has " + std::to_string(site.normalized_dims) + " dims, not 1";
-    case Reason::kUnsupportedLayout: return "an operand's storage or memory layout is not one that the norm and its ops take";
-    case Reason::kUnknownShape: return "an operand is no tensor that the delegate computes, or its sizes are not usable";
+    case Reason::kLegal:
+      return "legal as it is";
+    case Reason::kWeightRuntime:
+      return runtime("weight", site.weight);
+    case Reason::kWeightMutable:
+      return "weight is a mutable buffer of shape " + shape(site.weight);
+    case Reason::kWeightShape:
+      return wrong_shape("weight", site.weight, site);
+    case Reason::kWeightMissing:
+      return "weight is missing";
+    case Reason::kWeightDtype:
+      return wrong_dtype("weight", site.weight, site);
+    case Reason::kWeightScalar:
+      return "weight is a number, not a tensor";
+    case Reason::kBiasRuntime:
+      return runtime("bias", site.bias);
+    case Reason::kBiasMutable:
+      return "bias is a mutable buffer of shape " + shape(site.bias);
+    case Reason::kBiasShape:
+      return wrong_shape("bias", site.bias, site);
+    case Reason::kBiasMissing:
+      return "bias is missing";
+    case Reason::kBiasDtype:
+      return wrong_dtype("bias", site.bias, site);
+    case Reason::kBiasScalar:
+      return "bias is a number, not a tensor";
+    case Reason::kResultShape:
+      return "the result has shape " + shape(site.out) + ", but x has " + shape(site.x);
+    case Reason::kResultDtype:
+      return wrong_dtype("the result", site.out, site);
+    case Reason::kNotBroadcastable:
+      return "x, weight and bias do not broadcast to the result's shape " + shape(site.out);
+    case Reason::kUnsupportedDtype:
+      return "an operand's dtype cannot be cast on the GPU";
+    case Reason::kUnsupportedRank:
+      return "an operand has more than 4 dims";
+    case Reason::kNormalizedDims:
+      return "normalized_shape has " + std::to_string(site.normalized_dims) + " dims, not 1";
+    case Reason::kUnsupportedLayout:
+      return "an operand's storage or memory layout is not one that the norm and its ops take";
+    case Reason::kUnknownShape:
+      return "an operand is no tensor that the delegate computes, or its sizes are not usable";
   }
   return "unknown reason";
 }
@@ -84,13 +105,20 @@ std::string sentence(const NormSite& site, Reason reason) {
 
 const char* name(Form form) {
   switch (form) {
-    case Form::kStock: return "stock";
-    case Form::kUnit: return "unit";
-    case Form::kUnitThenOps: return "unit-then-ops";
-    case Form::kFusedRow: return "fused-row";
-    case Form::kFusedBatch: return "fused-batch";
-    case Form::kFusedFull: return "fused-full";
-    case Form::kRefused: return "refused";
+    case Form::kStock:
+      return "stock";
+    case Form::kUnit:
+      return "unit";
+    case Form::kUnitThenOps:
+      return "unit-then-ops";
+    case Form::kFusedRow:
+      return "fused-row";
+    case Form::kFusedBatch:
+      return "fused-batch";
+    case Form::kFusedFull:
+      return "fused-full";
+    case Form::kRefused:
+      return "refused";
   }
   return "unknown";
 }

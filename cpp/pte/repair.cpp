@@ -88,7 +88,8 @@ class Repairer {
     auto delegate = impl_.delegates.begin();
     for (const Finding& finding : report.findings) {
       delegate = std::find_if(delegate, impl_.delegates.end(), [&](const DelegateView& view) {
-        return static_cast<int32_t>(view.id.index) == finding.where.delegate && impl_.plan_name(view.id.plan) == finding.where.method;
+        return static_cast<int32_t>(view.id.index) == finding.where.delegate &&
+               impl_.plan_name(view.id.plan) == finding.where.method;
       });
       blobs_.push_back(delegate == impl_.delegates.end() ? -1 : delegate->blob);
       if (blobs_.back() < 0 || !finding.fixable || finding.where.op_index < 0) {
@@ -101,7 +102,8 @@ class Repairer {
       }
     }
     for (auto& [blob, fixes] : fixes_) {
-      std::sort(fixes.fixes.begin(), fixes.fixes.end(), [](const NormFix& a, const NormFix& b) { return a.op_index < b.op_index; });
+      std::sort(fixes.fixes.begin(), fixes.fixes.end(),
+                [](const NormFix& a, const NormFix& b) { return a.op_index < b.op_index; });
     }
   }
 
@@ -212,17 +214,17 @@ class Repairer {
       return failed;
     }
     const auto same = [](const Finding& a, const Finding& b) {
-      return a.code == b.code && a.where.method == b.where.method && a.where.delegate == b.where.delegate && a.where.op == b.where.op &&
-             a.where.argument == b.where.argument;
+      return a.code == b.code && a.where.method == b.where.method && a.where.delegate == b.where.delegate &&
+             a.where.op == b.where.op && a.where.argument == b.where.argument;
     };
-    const auto [found, expected] = std::mismatch(report.findings.begin(), report.findings.end(), repair.remaining.begin(),
-                                                 repair.remaining.end(), same);
+    const auto [found, expected] =
+        std::mismatch(report.findings.begin(), report.findings.end(), repair.remaining.begin(), repair.remaining.end(), same);
     if (found == report.findings.end() && expected == repair.remaining.end()) {
       return {};
     }
     const Finding& odd = found == report.findings.end() ? *expected : *found;
-    Error failed = make_error(ErrorCode::kRecheckFailed, odd.where.offset, "the repaired program's findings are not those that should remain: %s",
-                              odd.message.c_str());
+    Error failed = make_error(ErrorCode::kRecheckFailed, odd.where.offset,
+                              "the repaired program's findings are not those that should remain: %s", odd.message.c_str());
     failed.where = odd.where;
     return failed;
   }

@@ -23,12 +23,12 @@
 namespace etvk_guard {
 namespace {
 
-constexpr const char* kPrepack = "et_vk.prepack.default";                      // [constant, out]
-constexpr const char* kClone = "aten.clone.default";                           // [in, memory_format, out]
-constexpr const char* kToCopy = "aten._to_copy.default";                       // [in, five that are ignored, memory_format, out]
+constexpr const char* kPrepack = "et_vk.prepack.default";  // [constant, out]
+constexpr const char* kClone = "aten.clone.default";       // [in, memory_format, out]
+constexpr const char* kToCopy = "aten._to_copy.default";   // [in, five that are ignored, memory_format, out]
 constexpr const char* kToDimOrder = "dim_order_ops._to_dim_order_copy.default";  // [in, six that are ignored, out]
-constexpr const char* kMul = "aten.mul.Tensor";                                // [a, b, out]
-constexpr const char* kAdd = "aten.add.Tensor";                                // [a, b, alpha, out]
+constexpr const char* kMul = "aten.mul.Tensor";                                  // [a, b, out]
+constexpr const char* kAdd = "aten.add.Tensor";                                  // [a, b, alpha, out]
 
 constexpr uint64_t kDataAlignment = 16;
 
@@ -227,8 +227,8 @@ class GraphRewriter {
     return made;
   }
 
-  // Buffers have an op that converts. For textures, the op that converts between float and half is a blit, which does not follow a change
-  // of shape at run time; a clone reads through a sampler, which converts, and does.
+  // Buffers have an op that converts. For textures, the op that converts between float and half is a blit, which does not
+  // follow a change of shape at run time; a clone reads through a sampler, which converts, and does.
   void cast(const Handle& from, const Handle& to) {
     const int32_t none = patch_.null();
     if (to.tensor.storage == Storage::kBuffer) {

@@ -3,17 +3,18 @@
 // Carries out the planner's forms in one Vulkan graph.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include <etvk_guard/plan.h>
 #include <etvk_guard/pte.h>
+
+#include <cstdint>
+#include <vector>
 
 #include "graph.h"
 
 namespace etvk_guard {
 
-// A norm to rewrite: the op must be one for which norm_args() is not null, the plan Form::kUnit or Form::kUnitThenOps for Target::kFile.
+// A norm to rewrite: the op must be one for which norm_args() is not null, the plan Form::kUnit or Form::kUnitThenOps for
+// Target::kFile.
 struct NormFix {
   uint32_t op_index = 0;
   NormSite site;
@@ -29,9 +30,9 @@ struct NewData {
 
 struct RewrittenGraph {
   std::vector<uint8_t> flatbuffer;
-  std::vector<NewData> data;             // in order of offset
-  uint64_t bytes_size = 0;               // of the bytes region with the new data, a multiple of 16 if there is any
-  uint64_t added_activation_bytes = 0;   // upper bound of what the temporaries take on the GPU
+  std::vector<NewData> data;            // in order of offset
+  uint64_t bytes_size = 0;              // of the bytes region with the new data, a multiple of 16 if there is any
+  uint64_t added_activation_bytes = 0;  // upper bound of what the temporaries take on the GPU
 };
 
 // `fixes` in order of op_index; `bytes_size`: of the blob's bytes region as it is. kUnsupportedSchema, kTooLarge.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for temporaries. Tensors of one mem_obj_id share memory as large as the largest of them; ET-VK waits for earlier work before a
-// tensor's first write, for just this case (transition() in Tensor.cpp, from release 1.3 on). So the temporaries of all norms can share, and
-// only those alive at one time are apart. Images and buffers are kept apart, since their memory may have to be of different types.
+// Memory for temporaries. Tensors of one mem_obj_id share memory as large as the largest of them; ET-VK waits for earlier work
+// before a tensor's first write, for just this case (transition() in Tensor.cpp, from release 1.3 on). So the temporaries of
+// all norms can share, and only those alive at one time are apart. Images and buffers are kept apart, since their memory may
+// have to be of different types.
 #pragma once
 
 #include <cstdint>

@@ -245,7 +245,8 @@ class Splicer {
   // In order of place, each once.
   Error order_patches() {
     if (elided_ != kNoOffset) {
-      return make_error(ErrorCode::kUnsupportedSchema, elided_, "a segment's size or offset must change, but is left out as the default");
+      return make_error(ErrorCode::kUnsupportedSchema, elided_,
+                        "a segment's size or offset must change, but is left out as the default");
     }
     std::stable_sort(patches_.begin(), patches_.end(), [](const Patch& a, const Patch& b) { return a.offset < b.offset; });
     patches_.erase(std::unique(patches_.begin(), patches_.end(),
@@ -324,8 +325,11 @@ std::string other_user(const ProgramImpl& program, const Blob& blob) {
   if (blob.segment < 0) {
     return {};
   }
-  const auto same = [&](uint64_t segment) { return segment < program.segments.size() && program.segments[segment] == blob.range; };
-  if (std::any_of(program.named_data.begin(), program.named_data.end(), [&](const auto& named) { return same(named.segment); })) {
+  const auto same = [&](uint64_t segment) {
+    return segment < program.segments.size() && program.segments[segment] == blob.range;
+  };
+  if (std::any_of(program.named_data.begin(), program.named_data.end(),
+                  [&](const auto& named) { return same(named.segment); })) {
     return "named data";
   }
   const et::SubsegmentOffsets* constants = program.root->constant_segment();
@@ -341,6 +345,8 @@ std::string other_user(const ProgramImpl& program, const Blob& blob) {
   return {};
 }
 
-Error splice(const ProgramImpl& program, const std::vector<NewBlob>& blobs, Overlay* into) { return Splicer(program, blobs).run(into); }
+Error splice(const ProgramImpl& program, const std::vector<NewBlob>& blobs, Overlay* into) {
+  return Splicer(program, blobs).run(into);
+}
 
 }  // namespace etvk_guard

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes go to a file without a name in the output's folder (O_TMPFILE), or where there is no such thing to one beside it, and get
-// their name last: whoever looks sees the whole file or none, also if the process is killed.
+// The bytes go to a file without a name in the output's folder (O_TMPFILE), or where there is no such thing to one beside it,
+// and get their name last: whoever looks sees the whole file or none, also if the process is killed.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -10,15 +10,15 @@
 #endif
 #include "write.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <string>
-
-#include <fcntl.h>
-#include <sys/stat.h>
 #ifdef __linux__
 #include <sys/syscall.h>
 #endif
@@ -82,7 +82,7 @@ void Temporary::discard() {
 }
 
 std::string Temporary::fresh_name() const {
-  struct timespec now {};
+  struct timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return format("%s.etvk-guard-%ld-%lld%09ld.tmp", folder_.c_str(), static_cast<long>(::getpid()),
                 static_cast<long long>(now.tv_sec), static_cast<long>(now.tv_nsec));
@@ -146,7 +146,7 @@ Error Temporary::sync_folder() const {
 }
 
 uint64_t Temporary::size() const {
-  struct stat status {};
+  struct stat status{};
   return ::fstat(fd_, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
 }
 
@@ -184,7 +184,8 @@ bool write_all(int fd, uint64_t offset, const uint8_t* from, size_t count) {
   return true;
 }
 
-// Copies in the kernel as far as it can; what is done is added to `done`. Whatever stops it, the plain copy meets it too, or manages.
+// Copies in the kernel as far as it can; what is done is added to `done`. Whatever stops it, the plain copy meets it too, or
+// manages.
 void copy_in_kernel(int from, uint64_t source, int to, uint64_t start, uint64_t length, uint64_t* done) {
 #ifdef __NR_copy_file_range  // by number: not every C library has the function
   while (*done < length) {
@@ -255,8 +256,8 @@ Error fill(const Overlay& overlay, const Temporary& file, const char* path, Erro
     return output_error("cannot sync", path, errno);
   }
   if (file.size() != overlay.size()) {
-    return make_error(ErrorCode::kOutputError, kNoOffset, "'%s' has %s bytes after writing %s", path, number(file.size()).c_str(),
-                      number(overlay.size()).c_str());
+    return make_error(ErrorCode::kOutputError, kNoOffset, "'%s' has %s bytes after writing %s", path,
+                      number(file.size()).c_str(), number(overlay.size()).c_str());
   }
   return verify == nullptr ? Error() : verify(file);
 }
@@ -265,7 +266,7 @@ bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == 
 
 // An output that exists must be a regular file, and not the input.
 Error check_output(const Overlay& overlay, const char* path, const char* input_path) {
-  struct stat output {}, input {};
+  struct stat output{}, input{};
   if (::stat(path, &output) != 0) {
     return errno == ENOENT ? Error() : output_error("cannot use", path, errno);
   }
@@ -286,7 +287,8 @@ Error verify_program(const Reader& written) {
     if (error.code == ErrorCode::kIoError || error.code == ErrorCode::kOutOfMemory) {
       return error;
     }
-    return make_error(ErrorCode::kRecheckFailed, error.where.offset, "the written file cannot be opened: %s", error.message.c_str());
+    return make_error(ErrorCode::kRecheckFailed, error.where.offset, "the written file cannot be opened: %s",
+                      error.message.c_str());
   }
   Report report;
   return check(program, &report);

@@ -7,8 +7,8 @@
 
 namespace etvk_guard {
 
-// As write_file(), with the test that the written bytes must pass before they get their name; `verify` (may be nullptr) reads them through
-// the file's descriptor. `unnamed`: try a file without a name first.
+// As write_file(), with the test that the written bytes must pass before they get their name; `verify` (may be nullptr) reads
+// them through the file's descriptor. `unnamed`: try a file without a name first.
 Error write_overlay(const Overlay& overlay, const char* path, const char* input_path, Error (*verify)(const Reader& written),
                     bool unnamed = true);
 

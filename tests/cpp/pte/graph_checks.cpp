@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph_checks.h"
 
-#include <functional>
-
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "operands.h"
 
@@ -173,7 +173,8 @@ void expect_no_overlap(const GraphView& graph) {
     for (const auto& [b, other] : alive) {
       const int32_t id = graph.tensor(a)->mem_obj_id();
       if (a < b && id >= 0 && id == graph.tensor(b)->mem_obj_id()) {
-        EXPECT_TRUE(span.second < other.first || other.second < span.first) << "values " << a << " and " << b << " share memory " << id;
+        EXPECT_TRUE(span.second < other.first || other.second < span.first)
+            << "values " << a << " and " << b << " share memory " << id;
         EXPECT_EQ(graph.describe(a).storage, graph.describe(b).storage);
       }
     }

@@ -26,8 +26,8 @@ struct Repaired {
 };
 void repair_file(const Buffer& file, Repaired* into);
 
-// The graph as "op(arguments)->result; ...": values by their names, constants of the blob's own by what is in them, whole numbers, "-" for
-// Null, "." for what is none of these. Other tensors are t0, t1 ... in order of appearance.
+// The graph as "op(arguments)->result; ...": values by their names, constants of the blob's own by what is in them, whole
+// numbers, "-" for Null, "." for what is none of these. Other tensors are t0, t1 ... in order of appearance.
 std::string graph_words(const Repaired& repaired, Names names);
 
 // What the builders of ET-VK ask of the ops that a repair adds, and of a norm.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The overlay against a plain array of bytes.
-#include <random>
-
+#include <etvk_guard/pte.h>
 #include <gtest/gtest.h>
 
-#include <etvk_guard/pte.h>
+#include <random>
 
 namespace etvk_guard {
 namespace {
@@ -87,7 +86,8 @@ void expect_same(const Overlay& overlay, const Bytes& model, std::mt19937& rando
   for (int i = 0; i < 50; ++i) {
     const size_t offset = random() % (model.size() + 1);
     const size_t count = random() % (model.size() - offset + 1);
-    const Bytes wanted(model.begin() + static_cast<std::ptrdiff_t>(offset), model.begin() + static_cast<std::ptrdiff_t>(offset + count));
+    const Bytes wanted(model.begin() + static_cast<std::ptrdiff_t>(offset),
+                       model.begin() + static_cast<std::ptrdiff_t>(offset + count));
     Bytes got(count, 0xee);
     ASSERT_TRUE(overlay.read(offset, got.data(), count));
     ASSERT_EQ(got, wanted);

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every combination of the kinds, shapes, dtypes and representations below is planned, and each plan is carried out on small arrays: what
-// the planned ops give must be what NumPy's rules give, and "stock" must be planned exactly where stock's kernel, which reads one row of
-// the weight, gives the same.
+// Every combination of the kinds, shapes, dtypes and representations below is planned, and each plan is carried out on small
+// arrays: what the planned ops give must be what NumPy's rules give, and "stock" must be planned exactly where stock's kernel,
+// which reads one row of the weight, gives the same.
+#include <etvk_guard/plan.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
-
-#include <gtest/gtest.h>
-
-#include <etvk_guard/plan.h>
 
 namespace etvk_guard {
 namespace {
@@ -98,7 +97,8 @@ Array norm(NormKind kind, const Array& x, const std::function<double(int64_t, in
       square += (from[i] - mean) * (from[i] - mean) / static_cast<double>(width);
     }
     for (int64_t i = 0; i < width; ++i) {
-      out.data[static_cast<size_t>(row * width + i)] = (from[i] - mean) / std::sqrt(square + 1e-6) * weight(row, i) + shift(row, i);
+      out.data[static_cast<size_t>(row * width + i)] =
+          (from[i] - mean) / std::sqrt(square + 1e-6) * weight(row, i) + shift(row, i);
     }
   }
   return out;
@@ -215,8 +215,10 @@ bool beyond_repair(const NormSite& site) {
     return operand.kind == Kind::kMutable || operand.kind == Kind::kScalar || operand.dims.size() > 4 ||
            operand.dtype == DType::kInt64;
   };
-  const bool moves_bias = has_bias(site) && (!is_row(site.bias, site) || (site.weight.kind != Kind::kNone && !is_row(site.weight, site)));
-  return site.out.dims.size() > 4 || (site.weight.kind != Kind::kNone && unreadable(site.weight)) || (moves_bias && unreadable(site.bias));
+  const bool moves_bias =
+      has_bias(site) && (!is_row(site.bias, site) || (site.weight.kind != Kind::kNone && !is_row(site.weight, site)));
+  return site.out.dims.size() > 4 || (site.weight.kind != Kind::kNone && unreadable(site.weight)) ||
+         (moves_bias && unreadable(site.bias));
 }
 
 int checked = 0;
@@ -301,7 +303,8 @@ std::vector<TensorDesc> operands(const Dims& x, const std::vector<DType>& dtypes
 }
 
 // The result that the model would have, or x's where there is none.
-NormSite site_of(NormKind kind, const Dims& x, const TensorDesc& weight, const TensorDesc& bias, DType x_dtype, DType out_dtype) {
+NormSite site_of(NormKind kind, const Dims& x, const TensorDesc& weight, const TensorDesc& bias, DType x_dtype,
+                 DType out_dtype) {
   NormSite site;
   site.kind = kind;
   site.x = desc(Kind::kRuntime, x, x_dtype);
@@ -361,12 +364,13 @@ TEST(PlanCarriedOut, Representations) {
       for (const Storage storage : storages) {
         for (int layout = 0; layout < 5; ++layout) {
           for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
-            NormSite site = site_of(kind, {2, 3, 64}, desc(Kind::kRuntime, {2, 1, 64}, kF, storage, static_cast<Layout>(layout)), {}, kF, kF);
+            NormSite site = site_of(kind, {2, 3, 64},
+                                    desc(Kind::kRuntime, {2, 1, 64}, kF, storage, static_cast<Layout>(layout)), {}, kF, kF);
             site.x.storage = site.out.storage = x_storage;
             site.x.layout = site.out.layout = static_cast<Layout>(x_layout);
             const bool texture = x_storage == Storage::kTexture3D;
-            const bool norm_takes_x = x_storage != Storage::kTexture2D && x_layout <= 2 &&
-                                      (!texture || kind == NormKind::kLayer || x_layout == 0);
+            const bool norm_takes_x =
+                x_storage != Storage::kTexture2D && x_layout <= 2 && (!texture || kind == NormKind::kLayer || x_layout == 0);
             const bool can_move = storage != Storage::kTexture2D && layout <= 2;
             const NormPlan plan = plan_norm(site, Target::kFile);
             ASSERT_EQ(plan.form != Form::kRefused, norm_takes_x && can_move);

@@ -8,7 +8,8 @@ namespace {
 
 // A table of the fields that a graph's tables have, and one more, at the index that its schema would take next.
 template <typename Build>
-flatbuffers::Offset<flatbuffers::Table> with_extra(flatbuffers::FlatBufferBuilder& fbb, flatbuffers::voffset_t next, Build build) {
+flatbuffers::Offset<flatbuffers::Table> with_extra(flatbuffers::FlatBufferBuilder& fbb, flatbuffers::voffset_t next,
+                                                   Build build) {
   const auto start = fbb.StartTable();
   build();
   fbb.AddElement<int32_t>(static_cast<flatbuffers::voffset_t>(4 + 2 * next), 12345, 0);
@@ -27,8 +28,9 @@ Buffer newer_graph(Newer which) {
   for (int i = 0; i < 4; ++i) {  // x, m, norm, out
     const auto dims = fbb.CreateVector(i == 1 ? std::vector<uint32_t>{4} : std::vector<uint32_t>{7, 4});
     const bool extra = which == Newer::kTensor && i == 0;
-    add(vk::GraphTypes::VkTensor, !extra ? vk::CreateVkTensor(fbb, kFloat, dims, -1, -1, 1, 0).Union()
-                                         : flatbuffers::Offset<void>(with_extra(fbb, 7, [&] {
+    add(vk::GraphTypes::VkTensor,
+        !extra ? vk::CreateVkTensor(fbb, kFloat, dims, -1, -1, 1, 0).Union()
+               : flatbuffers::Offset<void>(with_extra(fbb, 7, [&] {
                                              fbb.AddElement<int8_t>(vk::VkTensor::VT_DATATYPE, kFloat, 0);
                                              fbb.AddOffset(vk::VkTensor::VT_DIMS, dims);
                                              fbb.AddElement<int32_t>(vk::VkTensor::VT_CONSTANT_ID, -1, 0);
@@ -44,9 +46,9 @@ Buffer newer_graph(Newer which) {
     const auto list = fbb.CreateVector(args);
     chain.push_back(!extra ? vk::CreateOperatorCall(fbb, 0, text, list)
                            : flatbuffers::Offset<vk::OperatorCall>(with_extra(fbb, 3, [&] {
-                               fbb.AddOffset(vk::OperatorCall::VT_NAME, text);
-                               fbb.AddOffset(vk::OperatorCall::VT_ARGS, list);
-                             }).o));
+                                                                     fbb.AddOffset(vk::OperatorCall::VT_NAME, text);
+                                                                     fbb.AddOffset(vk::OperatorCall::VT_ARGS, list);
+                                                                   }).o));
   };
   op("et_vk.rms_norm.default", {0, 1, 4, 2}, which == Newer::kNorm);
   op("aten.sigmoid.default", {2, 3}, which == Newer::kOtherOp);
@@ -82,7 +84,8 @@ TEST(RepairLimits, FieldsFromANewerSchemaAreKeptOrTheFileRefused) {
     ASSERT_FALSE(made->error) << made->error.message;
     const GraphView& graph = made->fixed_program.impl().blobs[0].graph;
     const auto extra = [](const void* table, flatbuffers::voffset_t index) {
-      return static_cast<const flatbuffers::Table*>(table)->GetField<int32_t>(static_cast<flatbuffers::voffset_t>(4 + 2 * index), 0);
+      return static_cast<const flatbuffers::Table*>(table)->GetField<int32_t>(
+          static_cast<flatbuffers::voffset_t>(4 + 2 * index), 0);
     };
     EXPECT_EQ(extra(graph.tensor(0), 7), which == Newer::kTensor ? 12345 : 0);
     EXPECT_EQ(extra(&graph.op(2), 3), which == Newer::kOtherOp ? 12345 : 0);

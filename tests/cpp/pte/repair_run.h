@@ -3,11 +3,11 @@
 // Faulty programs, and their repair.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "builder.h"
 #include "program.h"
@@ -93,10 +93,12 @@ inline std::unique_ptr<Run> run(const Buffer& file) {
 }
 
 inline Buffer slice(const Buffer& file, const Range& range) {
-  return Buffer(file.begin() + static_cast<std::ptrdiff_t>(range.offset), file.begin() + static_cast<std::ptrdiff_t>(range.end()));
+  return Buffer(file.begin() + static_cast<std::ptrdiff_t>(range.offset),
+                file.begin() + static_cast<std::ptrdiff_t>(range.end()));
 }
 
-// Names, delegates, named data and every segment that is no repaired blob are as before; segments keep the alignment that all have.
+// Names, delegates, named data and every segment that is no repaired blob are as before; segments keep the alignment that all
+// have.
 inline void expect_rest_untouched(const Run& run) {
   const ProgramImpl& before = run.program.impl();
   const ProgramImpl& after = run.fixed_program.impl();
@@ -109,7 +111,8 @@ inline void expect_rest_untouched(const Run& run) {
   }
   for (size_t i = 0; i < before.segments.size(); ++i) {
     EXPECT_EQ(after.segments[i].offset % alignment, 0u) << i;
-    const bool blob = std::any_of(before.blobs.begin(), before.blobs.end(), [&](const Blob& b) { return b.range == before.segments[i]; });
+    const bool blob =
+        std::any_of(before.blobs.begin(), before.blobs.end(), [&](const Blob& b) { return b.range == before.segments[i]; });
     if (!blob) {
       EXPECT_EQ(slice(run.fixed, after.segments[i]), slice(run.file, before.segments[i])) << i;
     }

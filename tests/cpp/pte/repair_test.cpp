@@ -18,8 +18,8 @@ TEST(Repair, CleanFileIsItself) {
 
 TEST(Repair, MethodsDelegatesAndSegments) {
   ProgramSpec spec;
-  spec.segments = {counting(100, 1), blob_of(faulty_graph()), counting(33, 2), blob_of(clean_graph()), blob_of(faulty_graph(8)),
-                   counting(7, 3), counting(1000, 4)};
+  spec.segments = {counting(100, 1),         blob_of(faulty_graph()), counting(33, 2),  blob_of(clean_graph()),
+                   blob_of(faulty_graph(8)), counting(7, 3),          counting(1000, 4)};
   spec.named = {{"first", 0}, {"second", 2}, {"third", 5}};
   spec.constant_segment = {6, {0, 16}};
   spec.methods = {method("prefill", {in_segment(1), in_segment(5, "XnnpackBackend"), in_segment(3)}),
@@ -124,7 +124,8 @@ TEST(Repair, TheBlobsOwnConstantsStayWhereTheyAre) {
     const Blob& before = made->program.impl().blobs[0];
     const Blob& after = made->fixed_program.impl().blobs[0];
     const Buffer bytes = slice(made->fixed, after.bytes);
-    EXPECT_EQ(Buffer(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(blob.bytes.size())), slice(made->file, before.bytes));
+    EXPECT_EQ(Buffer(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(blob.bytes.size())),
+              slice(made->file, before.bytes));
     EXPECT_EQ(bytes.size() % 16, 0u);
     EXPECT_EQ(after.header.bytes_size, after.bytes.size);
     EXPECT_EQ(after.graph.root().constants()->Get(1)->offset(), 144u);  // 16 + 112 + 5, rounded up
@@ -163,7 +164,8 @@ TEST(Repair, HeaderWithoutSegmentDataSize) {
   const auto made = run(spec.build());
   ASSERT_FALSE(made->error) << made->error.message;
   expect_rest_untouched(*made);
-  EXPECT_EQ(Buffer(made->fixed.begin() + 32, made->fixed.begin() + 40), Buffer(made->file.begin() + 32, made->file.begin() + 40));
+  EXPECT_EQ(Buffer(made->fixed.begin() + 32, made->fixed.begin() + 40),
+            Buffer(made->file.begin() + 32, made->file.begin() + 40));
 }
 
 TEST(Repair, ADelegateForTheGuardedRuntimeIsMadeStock) {
@@ -212,11 +214,11 @@ TEST(Repair, WhatHasNoLegalFormIsLeft) {
   const int x = graph.input({7, 4});
   const int w = graph.constant({4});
   const int m = graph.input({4});
-  graph.rms_norm(x, w, {7, 4});                                // clean, but ...
-  const int good = graph.rms_norm(x, m, {7, 4});               // fixable
-  graph.op("aten.sigmoid.default", {x, w});                    // ... w is written: mutable
+  graph.rms_norm(x, w, {7, 4});                                    // clean, but ...
+  const int good = graph.rms_norm(x, m, {7, 4});                   // fixable
+  graph.op("aten.sigmoid.default", {x, w});                        // ... w is written: mutable
   const int out = graph.rms_norm(x, graph.input({5, 4}), {7, 4});  // does not broadcast
-  graph.op("custom.op.default", {out, good});                  // unknown
+  graph.op("custom.op.default", {out, good});                      // unknown
   ProgramSpec spec = program_of(graph);
   spec.methods[0].call_args = {0, 0, 0};
   const auto made = run(spec.build());

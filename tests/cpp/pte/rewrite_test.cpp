@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rewritten graphs, case by case.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <functional>
 #include <ostream>
 #include <set>
-
-#include <gtest/gtest.h>
 
 #include "graph_checks.h"
 
@@ -24,8 +24,8 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
 
-int in(GraphBuilder& g, Names& n, const char* name, const std::vector<uint32_t>& dims, int8_t dtype = kFloat, uint8_t storage = 1,
-       uint8_t layout = 0) {
+int in(GraphBuilder& g, Names& n, const char* name, const std::vector<uint32_t>& dims, int8_t dtype = kFloat,
+       uint8_t storage = 1, uint8_t layout = 0) {
   const int id = g.tensor(dims, -1, dtype, -1, storage, layout);
   n[id] = name;
   return id;
@@ -36,8 +36,8 @@ int constant(GraphBuilder& g, Names& n, const char* name, const std::vector<uint
   return id;
 }
 // A norm whose result may differ from x.
-void rms(GraphBuilder& g, Names& n, int x, int w, const std::vector<uint32_t>& dims, int8_t dtype = kFloat, const char* name = "y",
-         uint8_t storage = 1, uint8_t layout = 0) {
+void rms(GraphBuilder& g, Names& n, int x, int w, const std::vector<uint32_t>& dims, int8_t dtype = kFloat,
+         const char* name = "y", uint8_t storage = 1, uint8_t layout = 0) {
   const int eps = g.number(1e-6);
   const int out = g.tensor(dims, -1, dtype, -1, storage, layout);
   n[out] = name;
@@ -195,7 +195,8 @@ const Case kCases[] = {
        const int w = in(g, n, "w", {6}, kHalf, 1, 2);
        layer(g, n, x, w, in(g, n, "b", {1, 7, 6}, kFloat, 0), kDims);
      },
-     "native_layer_norm(x . ones zeros .)->[t0 mean rstd]; clone(w -)->t1; clone(t1 -)->t2; mul(t0 t2)->t3; clone(b -)->t4; add(t3 t4 "
+     "native_layer_norm(x . ones zeros .)->[t0 mean rstd]; clone(w -)->t1; clone(t1 -)->t2; mul(t0 t2)->t3; clone(b -)->t4; "
+     "add(t3 t4 "
      "1)->y",
      // t0, then t4; t1, then t3; t2
      2 * kTexture + 8 * 4},
@@ -209,14 +210,16 @@ Buffer file_of(GraphBuilder& graph, size_t args) {
 }
 
 class Rewrite : public ::testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Cases, Rewrite, ::testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, Rewrite, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 Buffer file_of(const Case& c, Names* names) {
   GraphBuilder graph;
   c.build(graph, *names);
   std::vector<uint32_t> inputs, outputs;
   for (const auto& [id, name] : *names) {
-    (name == "x" || name == "m" || name == "z" || name == "w" || name == "b" ? inputs : outputs).push_back(static_cast<uint32_t>(id));
+    (name == "x" || name == "m" || name == "z" || name == "w" || name == "b" ? inputs : outputs)
+        .push_back(static_cast<uint32_t>(id));
   }
   // Constants of those names are no inputs, or they would be mutable; "c" is none either.
   GraphBuilder again;

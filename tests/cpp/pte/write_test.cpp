@@ -3,6 +3,13 @@
 // The writer: what it writes, and what is left when something fails.
 #include "write.h"
 
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -12,14 +19,6 @@
 #include <random>
 #include <set>
 #include <thread>
-
-#include <dirent.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "builder.h"
 
@@ -48,7 +47,7 @@ void put(const std::string& path, const Bytes& bytes) {
 }
 
 bool exists(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return ::lstat(path.c_str(), &status) == 0;
 }
 
@@ -163,7 +162,7 @@ TEST_P(Write, ReplacesAnOlderOutputAndKeepsToTheUmask) {
   ::umask(before);
   ASSERT_FALSE(error) << error.message;
   EXPECT_TRUE(contents(out_) == original);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat(out_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0640u);
   EXPECT_EQ(names(), std::set<std::string>{"out.pte"});
@@ -213,8 +212,9 @@ TEST_P(Write, WhatIsWrittenMustPass) {
   const Error error = write(overlay, [](const Reader& written) {
     Error found;
     uint8_t byte = 0;
-    found.code = written.size() == 1000 && written.read(999, &byte, 1) && !written.read(1000, &byte, 1) ? ErrorCode::kRecheckFailed
-                                                                                                           : ErrorCode::kInternal;
+    found.code = written.size() == 1000 && written.read(999, &byte, 1) && !written.read(1000, &byte, 1)
+                     ? ErrorCode::kRecheckFailed
+                     : ErrorCode::kInternal;
     return found;
   });
   EXPECT_EQ(error.code, ErrorCode::kRecheckFailed);
@@ -227,8 +227,14 @@ TEST_P(Write, PlacesThatCannotBeWritten) {
   Overlay overlay(reader);
   overlay.append_original(0, 10);
   put(folder_ + "/file", original);
-  const std::string places[] = {"", folder_, folder_ + "/", folder_ + "/missing/out.pte", folder_ + "/file/out.pte", "/proc/out.pte",
-                                "/dev/null", folder_ + "/" + std::string(300, 'x')};
+  const std::string places[] = {"",
+                                folder_,
+                                folder_ + "/",
+                                folder_ + "/missing/out.pte",
+                                folder_ + "/file/out.pte",
+                                "/proc/out.pte",
+                                "/dev/null",
+                                folder_ + "/" + std::string(300, 'x')};
   for (const std::string& place : places) {
     out_ = place;
     const Error error = write(overlay);
@@ -236,7 +242,7 @@ TEST_P(Write, PlacesThatCannotBeWritten) {
     EXPECT_FALSE(error.message.empty());
     EXPECT_EQ(names(), std::set<std::string>{"file"}) << place;
   }
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat("/dev/null", &status), 0);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
 }
@@ -283,9 +289,9 @@ TEST_P(Write, ADiskThatIsFull) {
   const BytesReader reader(original.data(), original.size());
   Overlay overlay(reader);
   overlay.append_original(0, original.size());
-  struct rlimit before {};
+  struct rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const struct rlimit small {1'000'000, before.rlim_max};
+  const struct rlimit small{1'000'000, before.rlim_max};
   std::signal(SIGXFSZ, SIG_IGN);  // as a full disk: an error code
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const Error error = write(overlay);
