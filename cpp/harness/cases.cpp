@@ -140,13 +140,13 @@ void add_forced(Norm norm, Mix mix, bool subgroups, std::uint32_t subgroup_size,
   NormCase beyond_registers = plain;
   beyond_registers.chunks = 1;
   beyond_registers.threads = 64;
-  beyond_registers.early = 0;
+  beyond_registers.early = kernels::Early::kNot;
   cases->push_back(beyond_registers);
   NormCase several_units = plain;
   several_units.chunks = 4;
   several_units.threads = subgroup_size;
   several_units.units = 4;
-  several_units.early = 1;
+  several_units.early = kernels::Early::kRow;
   cases->push_back(several_units);
   if (mix.x == Storage::kBuffer) {
     several_units.chunks = 2;
@@ -163,8 +163,14 @@ void add_forced(Norm norm, Mix mix, bool subgroups, std::uint32_t subgroup_size,
   cases->push_back(four_rows);
   NormCase split = beyond_registers;
   split.split = 3;
-  split.early = 1;
+  split.early = kernels::Early::kRow;
   cases->push_back(split);
+  NormCase turns = plain;  // 4 workgroups for 18 rows
+  turns.chunks = 8;
+  turns.threads = 32;
+  turns.groups = 2;
+  turns.early = kernels::Early::kOnce;
+  cases->push_back(turns);
 }
 
 }  // namespace
@@ -180,6 +186,9 @@ std::vector<NormCase> all_cases(std::uint32_t subgroup_size) {
       add_forced(norm, mix, true, subgroup_size, &cases);
       add_forced(norm, mix, false, subgroup_size, &cases);
     }
+  }
+  if (subgroup_size >= 32) {  // a CPU driver would take too long: more than caches hold, where choose() works by four rows
+    cases.push_back(make(Norm::kRms, kSame[1], Dtype::kFloat, {4096, 2100, 1, 1}));
   }
   return cases;
 }

@@ -175,7 +175,7 @@ std::string describe(const NormCase& test) {
   forced("rows", test.rows);
   forced("groups", test.groups);
   forced("split", test.split);
-  forced("early", test.early);
+  text += test.early ? " early=" + std::to_string(static_cast<int>(*test.early)) : std::string();
   return text;
 }
 

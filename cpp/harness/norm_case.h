@@ -26,7 +26,7 @@ struct NormCase {
   std::optional<std::uint32_t> threads;
   std::optional<std::uint32_t> units;
   std::optional<std::uint32_t> rows;
-  std::optional<std::uint32_t> early;
+  std::optional<kernels::Early> early;
   std::optional<std::uint32_t> groups;  // in x, and 2 in y: a grid of two dimensions
   std::optional<std::uint32_t> split;   // groups in z
 };

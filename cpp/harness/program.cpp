@@ -51,7 +51,7 @@ ProgramInfo program_of(const kernels::Plan& plan) {
                static_cast<std::uint32_t>(spec.weight),
                static_cast<std::uint32_t>(spec.shift),
                spec.rows,
-               spec.early,
+               static_cast<std::uint32_t>(spec.early),
                spec.split};
   return info;
 }

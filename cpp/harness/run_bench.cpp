@@ -37,7 +37,7 @@ std::string plan_text(const kernels::Plan& plan) {
   char text[128];
   std::snprintf(text, sizeof(text), "%ux%u groups %ux%u chunks %u rows %u early %u %s", plan.local_size[0],
                 plan.local_size[1], plan.groups[0], plan.groups[2], plan.spec.chunks, plan.spec.rows,
-                plan.spec.early,
+                static_cast<std::uint32_t>(plan.spec.early),
                 plan.key.reduction == kernels::Reduction::kSubgroup ? "subgroup" : "shared");
   return text;
 }
@@ -158,20 +158,22 @@ std::uint32_t band_count(const Bench& bench, std::uint32_t rows) {
   return (static_cast<std::uint32_t>(x[1]) + rows - 1) / rows * static_cast<std::uint32_t>(x[2] * x[3]);
 }
 
-// The local size and rows of `base`, with operands loaded late and early, and each split of a row.
+// The local size and rows of `plan`, with each time to load the operands, number of turns and split of a row.
 void add_grids(const Bench& bench, const DeviceInfo& info, kernels::Plan plan, std::vector<kernels::Plan>* plans) {
-  const std::uint32_t groups = (band_count(bench, plan.spec.rows) + plan.local_size[1] - 1) / plan.local_size[1];
-  const bool may_split = groups <= 64 && bench.problem().x_storage == Storage::kTexture3d;
-  const std::uint32_t last_early = bench.problem().operand_storage == Storage::kTexture3d ? 1 : 0;
-  if (groups > info.limits.max_groups_x) {
-    return;
-  }
-  plan.groups[0] = groups;
+  const std::uint32_t all = (band_count(bench, plan.spec.rows) + plan.local_size[1] - 1) / plan.local_size[1];
+  const bool may_split = all <= 64 && bench.problem().x_storage == Storage::kTexture3d;
+  const bool textures = bench.problem().operand_storage == Storage::kTexture3d;
   plan.groups[1] = 1;
-  for (plan.spec.early = 0; plan.spec.early <= last_early; ++plan.spec.early) {
-    for (std::uint32_t split = 1; split <= (may_split ? plan.spec.chunks : 1u); split *= 2) {
-      plan.spec.split = plan.groups[2] = split;
-      plans->push_back(plan);
+  for (const kernels::Early early : {kernels::Early::kNot, kernels::Early::kRow, kernels::Early::kOnce}) {
+    for (std::uint32_t turns = 1; turns <= (early == kernels::Early::kOnce ? 4u : 1u); turns *= 2) {
+      for (std::uint32_t split = 1; split <= (may_split ? plan.spec.chunks : 1u); split *= 2) {
+        plan.spec.early = early;
+        plan.groups[0] = (all + turns - 1) / turns;
+        plan.spec.split = plan.groups[2] = split;
+        if (plan.groups[0] <= info.limits.max_groups_x && (textures || early == kernels::Early::kNot)) {
+          plans->push_back(plan);
+        }
+      }
     }
   }
 }

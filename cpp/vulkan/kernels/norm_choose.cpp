@@ -79,9 +79,17 @@ uint32_t pick_rows(const NormProblem& p, const DeviceLimits& d) noexcept {
   return large && p.dtype == Dtype::kFloat ? 4u : 2u;
 }
 
+bool one_row_operands(const NormProblem& p) noexcept {
+  const auto one_row = [](OperandMode mode) { return mode == OperandMode::kOneRow || mode == OperandMode::kNone; };
+  return one_row(p.weight) && one_row(p.shift);
+}
+
 // With few rows a thread waits less if it asks for everything at once; with many it is better to have more threads.
-uint32_t pick_early(const NormProblem& p, const DeviceLimits& d) noexcept {
-  return p.operand_storage == Storage::kTexture3d && few_rows(p) && !is_narrow(d) ? 1u : 0u;
+Early pick_early(const NormProblem& p, const DeviceLimits& d) noexcept {
+  if (p.operand_storage == Storage::kBuffer || !few_rows(p) || is_narrow(d)) {
+    return Early::kNot;
+  }
+  return one_row_operands(p) ? Early::kOnce : Early::kRow;
 }
 
 uint32_t thread_limit(const DeviceLimits& d) noexcept {

@@ -29,8 +29,9 @@
 //
 // Threads: local size (x, y, 1). With y == 1 the whole workgroup works on a row (in textures: on `rows` neighbouring rows);
 //   with y > 1 each y does, and for a subgroup kernel x must then be the device's subgroup size. x is a multiple of `rows`.
-//   Workgroups are numbered x first, then y; surplus ones do nothing. There are `split` of them in z, which each read the
-//   whole row and share out the writing of it: for few rows.
+//   Workgroups are numbered x first, then y; surplus ones do nothing. Where weight and shift are textures there may be fewer
+//   than rows: each goes on until none are left. There are `split` of them in z, which each read the whole row and share
+//   out the writing of it: for few rows.
 //   Local size, chunks, rows, early and split change the speed, and the result by rounding only.
 #pragma once
 
@@ -93,12 +94,19 @@ struct PushConstants {
 };
 static_assert(sizeof(PushConstants) == 52, "push constants are packed");
 
+// When weight and shift are loaded.
+enum class Early : std::uint32_t {
+  kNot = 0,   // once the sum of the row is known
+  kRow = 1,   // before
+  kOnce = 2,  // before the first row: only where each is one row or missing
+};
+
 struct SpecConstants {
   std::uint32_t chunks;  // id 3: chunks of 4 (kVec8: 8) elements a thread keeps in registers, at least 1
   OperandMode weight;    // id 4
   OperandMode shift;     // id 5
   std::uint32_t rows;    // id 6: rows that are worked on together, 1, 2 or 4; 1 for buffers
-  std::uint32_t early;   // id 7: 1 to load weight and shift before the row's sum is known; used where they are textures
+  Early early;           // id 7; used where weight and shift are textures, kNot elsewhere
   std::uint32_t split;   // id 8: workgroups in z; used where x is a texture
 };
 constexpr std::uint32_t kFirstSpecId = 3;

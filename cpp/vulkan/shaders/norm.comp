@@ -39,7 +39,7 @@ layout(constant_id = 6) const uint ROWS = 1u;        // rows that a unit works o
 const uint ROWS = 1u;
 #endif
 #ifdef W_TEXTURE
-layout(constant_id = 7) const uint EARLY = 0u;       // 1: load weight and shift before the row's sum is known
+layout(constant_id = 7) const uint EARLY = 0u;       // when weight and shift are loaded: EARLY_*
 #else
 const uint EARLY = 0u;
 #endif
@@ -48,6 +48,10 @@ layout(constant_id = 8) const uint SPLIT = 1u;       // workgroups in z, which s
 #else
 const uint SPLIT = 1u;
 #endif
+
+const uint EARLY_NOT = 0u;   // once the row's sum is known
+const uint EARLY_ROW = 1u;   // before that
+const uint EARLY_ONCE = 2u;  // before the first row: weight and shift are one row, or not there
 
 const uint OPERAND_ONE_ROW = 0u;   // one row for all rows of x
 const uint OPERAND_BROADCAST = 1u; // leading or trailing dimensions of size 1
@@ -88,13 +92,21 @@ OperandRow operand_row(const uint mode, const ivec4 sizes, const Place p) {
   return r;
 }
 
-// What a unit works on is a *band* of ROWS rows, neighbours in y.
+// What a unit works on at once is a *band* of ROWS rows, neighbours in y.
+uint bands_in_height() {
+  return (uint(x_sizes.y) + ROWS - 1u) / ROWS;
+}
+
+uint band_count() {
+  return bands_in_height() * uint(x_sizes.z * x_sizes.w);
+}
+
 // Finds the row of this thread in a band; false if it does not exist.
 bool find_row(const uint band, const uint sub, inout Place p) {
   const uint height = uint(x_sizes.y);
   const uint depth = uint(x_sizes.z * x_sizes.w);
 #ifdef X_TEXTURE
-  const uint bands = (height + ROWS - 1u) / ROWS;
+  const uint bands = bands_in_height();
   const uint z = band / bands;
   const uint y = (band - z * bands) * ROWS + sub;
   p.yz = ivec2(int(min(y, height - 1u)), int(min(z, depth - 1u)));
@@ -139,6 +151,18 @@ bool is_mine(const uint k) {
   return SPLIT == 1u || k % SPLIT == gl_WorkGroupID.z;
 }
 
+// The operands' chunks, where they are loaded early.
+vec4 kept_weight[CHUNKS][VECS];
+vec4 kept_shift[CHUNKS][VECS];
+
+void keep_operands(const Place p, const OperandRow wr, const OperandRow sr) {
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    if (is_mine(k)) {
+      load_operands(p, wr, sr, k, kept_weight[k], kept_shift[k]);
+    }
+  }
+}
+
 // What a chunk adds to the sum of squares about the mean.
 float squares(const Place p, const uint k, const float mean, const vec4 x[VECS]) {
   float sum = 0.0;
@@ -161,14 +185,12 @@ float sum_of(const vec4 x[VECS]) {
   return sum;
 }
 
-void norm_row(const Place p, const bool exists, const uint sub) {
+void norm_row(const Place p, const bool exists, const uint sub, const uint parity) {
   const OperandRow wr = operand_row(WEIGHT_MODE, weight_sizes, p);
   const OperandRow sr = operand_row(SHIFT_MODE, shift_sizes, p);
   const uint steps = (p.chunks + LANES - 1u) / LANES;
   const float inverse_width = 1.0 / float(p.width);
   vec4 kept[CHUNKS][VECS];
-  vec4 kept_weight[CHUNKS][VECS];
-  vec4 kept_shift[CHUNKS][VECS];
   vec4 x[VECS];
   vec4 w[VECS];
   vec4 s[VECS];
@@ -176,12 +198,8 @@ void norm_row(const Place p, const bool exists, const uint sub) {
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
     load_x(p, k, kept[k]);
   }
-  if (EARLY != 0u) {
-    [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-      if (is_mine(k)) {
-        load_operands(p, wr, sr, k, kept_weight[k], kept_shift[k]);
-      }
-    }
+  if (EARLY == EARLY_ROW) {
+    keep_operands(p, wr, sr);
   }
 
   float mean = 0.0;
@@ -194,7 +212,7 @@ void norm_row(const Place p, const bool exists, const uint sub) {
     load_x(p, k, x);
     sum += sum_of(x);
   }
-  mean = unit_sum(sum, sub, 1u) * inverse_width;
+  mean = unit_sum(sum, sub, 0u) * inverse_width;
   sum = 0.0;
 #endif
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
@@ -204,7 +222,12 @@ void norm_row(const Place p, const bool exists, const uint sub) {
     load_x(p, k, x);
     sum += squares(p, k, mean, x);
   }
-  const float rstd = inversesqrt(unit_sum(sum, sub, 0u) * inverse_width + epsilon);
+#ifdef LAYER_NORM
+  const uint phase = 1u;
+#else
+  const uint phase = parity;
+#endif
+  const float rstd = inversesqrt(unit_sum(sum, sub, phase) * inverse_width + epsilon);
   if (!exists) {
     return;
   }
@@ -215,10 +238,12 @@ void norm_row(const Place p, const bool exists, const uint sub) {
 #endif
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
     if (is_mine(k)) {
-      if (EARLY == 0u) {
-        load_operands(p, wr, sr, k, kept_weight[k], kept_shift[k]);
+      if (EARLY == EARLY_NOT) {
+        load_operands(p, wr, sr, k, w, s);
+        finish(p, k, mean, rstd, kept[k], w, s);
+      } else {
+        finish(p, k, mean, rstd, kept[k], kept_weight[k], kept_shift[k]);
       }
-      finish(p, k, mean, rstd, kept[k], kept_weight[k], kept_shift[k]);
     }
   }
   for (uint k = CHUNKS; k < steps; ++k) {
@@ -237,8 +262,25 @@ void main() {
   p.lane = ROWS == 1u ? thread : thread / ROWS;
   p.width = uint(x_sizes.x);
   p.chunks = (p.width + ELEMS - 1u) / ELEMS;
-  // All threads of a workgroup go on to its barriers, also those without a row.
-  const uint workgroup = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-  const bool exists = find_row(workgroup * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
-  norm_row(p, exists, sub);
+  p.row = 0u;
+  p.yz = ivec2(0);
+  if (EARLY == EARLY_ONCE) {
+    const OperandRow first = OperandRow(0u, ivec2(0));
+    keep_operands(p, first, first);
+  }
+  // All threads of a workgroup take the same turns, since there are barriers in them. Drivers make better code of this loop,
+  // even where each workgroup has one turn, than of its body alone.
+  const uint turns = (band_count() + gl_WorkGroupSize.y - 1u) / gl_WorkGroupSize.y;
+  uint turn = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  uint parity = 0u;
+#ifdef W_TEXTURE
+  const uint stride = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
+  for (; turn < turns; turn += stride) {
+#else
+  if (turn < turns) {
+#endif
+    const bool exists = find_row(turn * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
+    norm_row(p, exists, sub, parity);
+    parity ^= 1u;
+  }
 }
