@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Program files of any size for the benchmarks.
 
-A chain of `et_vk.rms_norm` with a run-time weight is written with executorch's own serializers into
-one Vulkan delegate; the weights are one named-data segment at the end of the file, which is
-stretched to its full size as a hole or as bytes.
+A chain of ops, of which the first are `et_vk.rms_norm` with a run-time weight, is written with
+executorch's own serializers into one Vulkan delegate; the weights are one named-data segment at the
+end of the file, which is stretched to its full size as a hole or as bytes.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ def _tensor(mem_obj_id: int) -> vk.VkValue:
     )
 
 
-def graph(norms: int) -> bytes:
-    """A Vulkan blob: `norms` RMS norms in a row, each with a run-time weight."""
+def graph(norms: int, multiplies: int = 0) -> bytes:
+    """A Vulkan blob: RMS norms in a row, each with a run-time weight, then products with it."""
+    ops = norms + multiplies
     values = [_tensor(-1), _tensor(-1), vk.VkValue(vk.Double(1e-6))]
-    values += [_tensor(2 + i % 2) for i in range(norms)]
-    chain = [
-        vk.OperatorCall(i, "et_vk.rms_norm.default", [0 if i == 0 else 2 + i, 1, 2, 3 + i])
-        for i in range(norms)
-    ]
-    made = vk.VkGraph("0", chain, values, [0, 1], [2 + norms], [], [])
+    values += [_tensor(2 + i % 2) for i in range(ops)]
+    chain = []
+    for i in range(ops):
+        x, out = 0 if i == 0 else 2 + i, 3 + i
+        name = "et_vk.rms_norm.default" if i < norms else "aten.mul.Tensor"
+        chain.append(vk.OperatorCall(i, name, [x, 1, 2, out] if i < norms else [x, 1, out]))
+    made = vk.VkGraph("0", chain, values, [0, 1], [2 + ops], [], [])
     return serialize_vulkan_graph(made, [], [])
 
 
@@ -69,13 +71,13 @@ def _plan(backend: str) -> schema.ExecutionPlan:
     )
 
 
-def write(path: Path, norms: int, weight_bytes: int, *, sparse: bool) -> None:
-    """Write `norms` faulty norms and `weight_bytes` of weights, as a hole if `sparse`."""
+def write(path: Path, norms: int, weight_bytes: int, *, sparse: bool, multiplies: int = 0) -> None:
+    """Write faulty norms, sound multiplies and weights, the weights as a hole if `sparse`."""
     program = schema.Program(
         version=0,
         execution_plan=[_plan("VulkanBackend")],
         constant_buffer=[schema.Buffer(storage=b"")],
-        backend_delegate_data=[schema.BackendDelegateInlineData(data=graph(norms))],
+        backend_delegate_data=[schema.BackendDelegateInlineData(data=graph(norms, multiplies))],
         segments=[],
         constant_segment=schema.SubsegmentOffsets(0, []),
     )
