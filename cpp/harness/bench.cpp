@@ -15,6 +15,8 @@ extern const EmbeddedSpirv etvk_guard_baseline_buffer_half;
 extern const EmbeddedSpirv etvk_guard_baseline_texture3d_float;
 extern const EmbeddedSpirv etvk_guard_baseline_texture3d_half;
 extern const EmbeddedSpirv etvk_guard_copy;
+extern const EmbeddedSpirv etvk_guard_copy_texture_float;
+extern const EmbeddedSpirv etvk_guard_copy_texture_half;
 }  // namespace etvk_guard::kernels
 
 namespace etvk_guard::harness {
@@ -258,6 +260,19 @@ Timing Bench::time_copy(const TimingOptions& options) {
   };
   const auto groups = (static_cast<std::uint32_t>(words) + kWordsPerGroup - 1) / kWordsPerGroup;
   return time_program(programs_.get(info), tensors, push, {groups, 1, 1}, options);
+}
+
+Timing Bench::time_texture_copy(const TimingOptions& options) {
+  constexpr std::uint32_t kGroup[2] = {32, 8};
+  const bool half = spec_.dtype == Dtype::kHalf;
+  ProgramInfo info = program_info(half ? kernels::etvk_guard_copy_texture_half : kernels::etvk_guard_copy_texture_float);
+  info.bindings = {kernels::BindingKind::kStorageImage, kernels::BindingKind::kSampledImage};
+  const std::array<std::uint32_t, 3>& extents = x_[0].layout().extents;
+  kernels::PushConstants push{};
+  std::copy(extents.begin(), extents.end(), push.x_sizes);
+  const auto tensors = [this](int i) { return std::vector<const GpuTensor*>{&ring(x_, i + 1), &ring(x_, i)}; };
+  const Grid groups = {(extents[0] + kGroup[0] - 1) / kGroup[0], (extents[1] + kGroup[1] - 1) / kGroup[1], extents[2]};
+  return time_program(programs_.get(info), tensors, push, groups, options);
 }
 
 }  // namespace etvk_guard::harness

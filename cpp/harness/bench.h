@@ -41,6 +41,7 @@ class Bench {
   Timing time_plan(const kernels::Plan& plan, const TimingOptions& options);
   Timing time_baseline(const TimingOptions& options);  // RMS norm with a weight of one row, whatever the spec says
   Timing time_copy(const TimingOptions& options);      // of the bytes of x, between buffers, by a shader
+  Timing time_texture_copy(const TimingOptions& options);  // of x, a texture
   Timing time_empty(const TimingOptions& options);     // of the chosen plan over no rows: a dispatch and its barrier
 
   double tensor_bytes() const;  // of x

@@ -15,7 +15,8 @@ using kernels::Storage;
 
 using Shape = std::pair<std::int32_t, std::int32_t>;
 const std::vector<Shape> kGpuShapes = {{1, 4096},    {2048, 2048}, {8192, 4096}, {16384, 4096}, {1, 2048},   {1, 16384},
-                                       {32, 4096},   {128, 1024},  {4096, 128},  {65535, 64},   {512, 8192}, {2048, 4095}};
+                                       {32, 4096},   {128, 1024},  {4096, 128},  {65535, 64},   {512, 8192}, {2048, 4095},
+                                       {1, 256},     {16, 256}};
 const std::vector<Shape> kCpuShapes = {{1, 4096}, {64, 2048}, {512, 1024}, {256, 4096}, {1, 256}, {2048, 128}, {64, 1000}};
 
 // Bytes of two tensors above which no cache holds them, so that there is no "resident" to time.
@@ -27,6 +28,7 @@ struct Row {
   Timing ours;
   Timing baseline;
   Timing copy;
+  Timing texture_copy;  // 0 for buffers
   Timing empty;
   double total_bytes;
 };
@@ -113,6 +115,7 @@ std::string row_json(const Row& row) {
       .add("us_single", row.ours.single_us)
       .add("us_baseline", row.baseline.each_us)
       .add("us_copy", row.copy.each_us)
+      .add("us_texture_copy", row.texture_copy.each_us)
       .add("us_empty", row.empty.each_us)
       .add("bytes", row.total_bytes)
       .add("plan", plan_text(row.plan))
@@ -120,8 +123,8 @@ std::string row_json(const Row& row) {
 }
 
 void print_header() {
-  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9s %9s %9s %9s %9s %7s  %s\n", "norm", "dtype", "storage", "rows x width",
-              "weight+shift", "", "us", "single", "baseline", "copy", "empty", "GB/s", "dispatch");
+  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9s %9s %9s %9s %9s %9s %7s  %s\n", "norm", "dtype", "storage",
+              "rows x width", "weight+shift", "", "us", "single", "baseline", "copy", "texture", "empty", "GB/s", "dispatch");
 }
 
 std::string name_of(const BenchSpec& spec) {
@@ -134,21 +137,24 @@ void print_row(const Row& row) {
   const BenchSpec& spec = row.spec;
   const std::string shape = std::to_string(spec.rows) + "x" + std::to_string(spec.width);
   const std::string operands = name_of(spec.weight) + "+" + name_of(spec.shift);
-  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9.2f %9.2f %9.2f %9.2f %9.2f %7.0f  %s\n",
+  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %7.0f  %s\n",
               spec.norm == Norm::kRms ? "rms" : "layer", spec.dtype == Dtype::kHalf ? "half" : "float",
               text_of(spec.x_storage), shape.c_str(), operands.c_str(), spec.cold ? "cold" : "", row.ours.each_us,
-              row.ours.single_us, row.baseline.each_us, row.copy.each_us, row.empty.each_us,
+              row.ours.single_us, row.baseline.each_us, row.copy.each_us, row.texture_copy.each_us, row.empty.each_us,
               row.total_bytes / row.ours.each_us / 1e3,
               plan_text(row.plan).c_str());
 }
 
 Row time_spec(const Device& device, ProgramCache& programs, const BenchSpec& spec, TimingOptions timing) {
   Bench bench(device, programs, spec);
-  Row row{spec, bench.chosen(), {}, {}, {}, {}, bench.total_bytes()};
+  Row row{spec, bench.chosen(), {}, {}, {}, {}, {}, bench.total_bytes()};
   row.ours = bench.time_plan(bench.chosen(), timing);
   timing.warm_up_us = 0.0;
   row.baseline = bench.time_baseline(timing);
   row.copy = bench.time_copy(timing);
+  if (spec.x_storage == Storage::kTexture3d) {
+    row.texture_copy = bench.time_texture_copy(timing);
+  }
   row.empty = bench.time_empty(timing);
   return row;
 }

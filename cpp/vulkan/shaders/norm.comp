@@ -83,10 +83,18 @@ OperandRow operand_row(const uint mode, const ivec4 sizes, const Place p) {
         }
       }
     }
-    const uint operand_rows = uint(sizes.y * sizes.z * sizes.w);
-    r.row = (p.row / uint(inner)) % operand_rows;
+    // Divisions are slow, so none is made whose result is known.
+    const int operand_rows = sizes.y * sizes.z * sizes.w;
 #ifdef W_TEXTURE
-    r.yz = ivec2(int(r.row) % sizes.y, int(r.row) / sizes.y);
+    r.row = sizes.y == 1 && sizes.z != 1 ? uint(p.yz.y) : p.row / uint(inner);
+#else
+    r.row = p.row / uint(inner);
+#endif
+    if (inner * operand_rows < x_sizes.y * x_sizes.z * x_sizes.w) {
+      r.row %= uint(operand_rows);
+    }
+#ifdef W_TEXTURE
+    r.yz = sizes.y == 1 ? ivec2(0, int(r.row)) : ivec2(int(r.row) % sizes.y, int(r.row) / sizes.y);
 #endif
   }
   return r;

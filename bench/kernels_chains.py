@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times norms inside the Vulkan delegate, stock and patched, by the difference of two chains.
+
+    python bench/kernels_chains.py write FOLDER [--cpu]
+    runner --backend LIB [--builder LIB] --time 30 FOLDER/constant > RESULT.txt
+    python bench/kernels_chains.py table DEVICE NAME=RESULT.txt... > chains.json
+
+`write` makes chains of LENGTH norms and of one, cases for tests/vulkan/runner.cpp: in
+FOLDER/constant with a constant weight, in FOLDER/runtime with a weight that is an input, and in
+FOLDER/repaired the latter repaired. `table` reads what the runner printed, and prints JSON:
+microseconds a norm, the difference of the two chains over LENGTH - 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vulkan"))
+
+from chains import STORAGES, Chain, program
+from make_cases import write_value
+
+from etvk_guard import pte
+
+LENGTH = 65
+NAMED = ((1, 4096), (2048, 2048), (8192, 4096), (16384, 4096))
+MORE = (
+    (1, 256), (1, 2048), (1, 16384), (16, 256), (32, 4096), (128, 1024), (4096, 128), (512, 8192),
+    (2048, 4095),
+)  # fmt: skip
+ON_CPU = ((1, 256), (1, 4096), (64, 1000), (64, 2048), (256, 1024))
+TOLERANCE = {"float": 1e-4, "half": 3e-2}  # of LENGTH norms in a row
+
+
+def chains(shapes: tuple[tuple[int, int], ...]) -> Iterator[Chain]:
+    for rows, width in shapes:
+        for storage in STORAGES:
+            for dtype in ("float", "half"):
+                for constant in (True, False):
+                    for length in (1, LENGTH):
+                        yield Chain(rows, width, dtype, storage, constant, length)
+
+
+def add_case(chain: Chain, data: bytes, folder: Path, listing: TextIO) -> None:
+    (folder / f"{chain.name}.pte").write_bytes(data)
+    listing.write(f"case {chain.name} {chain.name}.pte {TOLERANCE[chain.dtype]}\n")
+    for index, tensor in enumerate(chain.inputs()):
+        write_value("input", tensor, folder / f"{chain.name}.in{index}", listing)
+    write_value("output", chain.expected(), folder / f"{chain.name}.out0", listing)
+
+
+def write(folder: Path, shapes: tuple[tuple[int, int], ...]) -> None:
+    listings = {}
+    for name in ("constant", "runtime", "repaired"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        listings[name] = open(folder / name / "cases.txt", "w")
+    for chain in chains(shapes):
+        data = program(chain)
+        first = "constant" if chain.constant else "runtime"
+        add_case(chain, data, folder / first, listings[first])
+        if not chain.constant:
+            add_case(chain, pte.repair(data).data, folder / "repaired", listings["repaired"])
+    for listing in listings.values():
+        listing.close()
+
+
+LINE = re.compile(r"time +(\d+)x(\d+)_([a-z]+)_(\w+)_(\d+) +([\d.]+) us")
+
+
+def rows_of(run: str, text: str) -> list[dict[str, object]]:
+    """What a run of the runner, called `run`, says of each kind of chain."""
+    if wrong := re.findall(r"^WRONG.*", text, re.MULTILINE):
+        raise SystemExit("\n".join([f"{run}: the delegate's results are wrong", *wrong]))
+    times: dict[tuple[str, ...], dict[int, float]] = {}
+    for *kind, length, micros in LINE.findall(text):
+        times.setdefault(tuple(kind), {})[int(length)] = float(micros)
+    return [
+        {
+            "run": run,
+            "rows": int(rows),
+            "width": int(width),
+            "dtype": dtype,
+            "storage": storage,
+            "us": (least[LENGTH] - least[1]) / (LENGTH - 1),
+        }
+        for (rows, width, dtype, storage), least in times.items()
+    ]
+
+
+def table(device: str, results: list[str]) -> None:
+    rows = []
+    for result in results:
+        run, _, path = result.partition("=")
+        rows += rows_of(run, Path(path).read_text())
+    print(json.dumps({"device": device, "chain": LENGTH, "rows": rows}, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    writing = commands.add_parser("write")
+    writing.add_argument("folder", type=Path)
+    writing.add_argument("--cpu", action="store_true", help="shapes for a CPU driver")
+    tabling = commands.add_parser("table")
+    tabling.add_argument("device")
+    tabling.add_argument("results", nargs="+", metavar="NAME=RESULT")
+    options = parser.parse_args()
+    if options.command == "write":
+        write(options.folder, ON_CPU if options.cpu else NAMED + MORE)
+    else:
+        table(options.device, options.results)
+
+
+if __name__ == "__main__":
+    main()
