@@ -2,6 +2,7 @@
 #include <etvk_guard/plan.h>
 
 #include "error.h"
+#include "operands.h"
 #include "program.h"
 #include "site.h"
 
@@ -128,7 +129,14 @@ class OpChecker {
     if (row.shape != FindingCode::kNone && !x.dims.empty() && !is_row(constant, x.dims.back())) {
       return row.shape;
     }
-    return norm_ != nullptr && constant.dtype != x.dtype ? FindingCode::kNormDtype : FindingCode::kNone;
+    return norm_ != nullptr && misread(constant, x) ? FindingCode::kNormDtype : FindingCode::kNone;
+  }
+
+  // Whether the norm's shader takes a tensor for one of another dtype.
+  bool misread(const TensorDesc& desc, const TensorDesc& x) const {
+    const int32_t result = graph_.result(index_);
+    const bool converted = result >= 0 && converts_floats(x, graph_.describe(result)) && is_float(desc.dtype);
+    return desc.dtype != x.dtype && !converted;
   }
 
   void check_result() {
@@ -140,7 +148,7 @@ class OpChecker {
     const TensorDesc out = graph_.describe(id);
     if (out.dims != x.dims) {
       report(FindingCode::kNormResultShape, kResultName, culprit(kResultName, id));
-    } else if (out.dtype != x.dtype) {
+    } else if (misread(out, x)) {
       report(FindingCode::kNormDtype, kResultName, culprit(kResultName, id));
     }
   }

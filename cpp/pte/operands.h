@@ -34,6 +34,11 @@ inline bool is_tensor(const TensorDesc& desc) { return desc.kind != Kind::kNone 
 // Storage and layout, with "default" as ET-VK reads it.
 Storage storage_of(const TensorDesc& desc);
 Layout layout_of(const TensorDesc& desc);
+// A shader reads and writes a texture of float32 or float16 as either; a buffer is read as if it were of the dtype that the
+// shader was chosen for, which is the result's.
+inline bool converts_floats(const TensorDesc& x, const TensorDesc& out) {
+  return storage_of(x) == Storage::kTexture3D && storage_of(out) == Storage::kTexture3D;
+}
 // Stored in a way that aten.clone.default can read: a buffer or 3-D texture, and no int8 packing.
 bool is_plain(const TensorDesc& desc);
 

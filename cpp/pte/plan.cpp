@@ -34,7 +34,12 @@ Side bias_side(const NormSite& site) {
           Reason::kBiasScalar, Reason::kBiasShape,   Reason::kBiasDtype};
 }
 
-Reason find_problem(const Side& side, const NormSite& site) {
+// Whether operands may differ in dtype. Lowering does not know yet where they will be stored.
+bool may_differ(const NormSite& site, Target target) {
+  return target != Target::kLowering && converts_floats(site.x, site.out);
+}
+
+Reason find_problem(const Side& side, const NormSite& site, Target target) {
   const TensorDesc& desc = *side.desc;
   switch (desc.kind) {
     case Kind::kNone:
@@ -52,14 +57,15 @@ Reason find_problem(const Side& side, const NormSite& site) {
   if (desc.dims.empty() || desc.dims.back() != width || count_elements(desc.dims) != width) {
     return side.shape;
   }
-  return desc.dtype == site.x.dtype ? Reason::kLegal : side.dtype;
+  const bool readable = desc.dtype == site.x.dtype || (is_float(desc.dtype) && may_differ(site, target));
+  return readable ? Reason::kLegal : side.dtype;
 }
 
-Reason result_problem(const NormSite& site) {
+Reason result_problem(const NormSite& site, Target target) {
   if (site.out.dims != site.x.dims) {
     return Reason::kResultShape;
   }
-  return site.out.dtype == site.x.dtype ? Reason::kLegal : Reason::kResultDtype;
+  return site.out.dtype == site.x.dtype || may_differ(site, target) ? Reason::kLegal : Reason::kResultDtype;
 }
 
 // What makes x and the result unusable for any form.
@@ -218,9 +224,9 @@ NormPlan plan_norm(const NormSite& site, Target target) {
   plan.norm_dims = site.x.dims;
   Side weight = weight_side(site);
   Side bias = bias_side(site);
-  weight.problem = find_problem(weight, site);
-  bias.problem = is_layer(site) ? find_problem(bias, site) : Reason::kLegal;
-  plan.problem = plan.reason = first_of({weight.problem, bias.problem, result_problem(site)});
+  weight.problem = find_problem(weight, site, target);
+  bias.problem = is_layer(site) ? find_problem(bias, site, target) : Reason::kLegal;
+  plan.problem = plan.reason = first_of({weight.problem, bias.problem, result_problem(site, target)});
   const bool legal = plan.problem == Reason::kLegal;
   if (legal && target != Target::kBuilder) {
     plan.form = Form::kStock;

@@ -48,8 +48,8 @@ int GraphBuilder::constant(const std::vector<uint32_t>& dims, int8_t dtype) {
   return tensor(dims, add_bytes(UINT64_MAX, bytes, key.c_str()), dtype);
 }
 
-int GraphBuilder::input(const std::vector<uint32_t>& dims, int8_t dtype) {
-  const int id = tensor(dims, -1, dtype);
+int GraphBuilder::input(const std::vector<uint32_t>& dims, int8_t dtype, uint8_t storage) {
+  const int id = tensor(dims, -1, dtype, -1, storage);
   input_ids_.push_back(static_cast<uint32_t>(id));
   return id;
 }
@@ -86,9 +86,9 @@ void GraphBuilder::nameless_op(const std::vector<int32_t>& args) {
   chain_.push_back(vk::CreateOperatorCall(fbb_, 0, 0, list));
 }
 
-int GraphBuilder::rms_norm(int x, int weight, const std::vector<uint32_t>& dims, int8_t dtype) {
+int GraphBuilder::rms_norm(int x, int weight, const std::vector<uint32_t>& dims, int8_t dtype, uint8_t storage) {
   const int eps = number(1e-6);
-  const int out = tensor(dims, -1, dtype);
+  const int out = tensor(dims, -1, dtype, -1, storage);
   op("et_vk.rms_norm.default", {x, weight, eps, out});
   return out;
 }

@@ -24,12 +24,14 @@ class GraphBuilder {
  public:
   static constexpr int8_t kHalf = 4;
   static constexpr int8_t kFloat = 5;
+  static constexpr uint8_t kBuffer = 0;
+  static constexpr uint8_t kTexture = 1;
 
   int tensor(const std::vector<uint32_t>& dims, int constant_id = -1, int8_t dtype = kFloat, int mem_obj_id = -1,
-             uint8_t storage = 1, uint8_t layout = 0);
+             uint8_t storage = kTexture, uint8_t layout = 0);
   // A tensor with a constant of the right size, under its own name in the program's named data.
   int constant(const std::vector<uint32_t>& dims, int8_t dtype = kFloat);
-  int input(const std::vector<uint32_t>& dims, int8_t dtype = kFloat);
+  int input(const std::vector<uint32_t>& dims, int8_t dtype = kFloat, uint8_t storage = kTexture);
   int null();
   int integer(int64_t value);
   int number(double value);
@@ -47,7 +49,7 @@ class GraphBuilder {
   void overrides(uint8_t storage, uint8_t layout) { storage_ = storage, layout_ = layout; }
 
   // norm(x) * weight in one op, as stock lowers it: [x, weight, eps, out]. Returns out.
-  int rms_norm(int x, int weight, const std::vector<uint32_t>& dims, int8_t dtype = kFloat);
+  int rms_norm(int x, int weight, const std::vector<uint32_t>& dims, int8_t dtype = kFloat, uint8_t storage = kTexture);
   // [x, normalized_shape, weight, bias, eps, (out, mean, rstd)]. Returns out.
   int layer_norm(int x, int weight, int bias, const std::vector<uint32_t>& dims, int8_t dtype = kFloat);
 

@@ -95,8 +95,14 @@ const Case kCases[] = {
      [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}), g.constant({1, 1, 4}), {1, 7, 4}); },
      {{FindingCode::kNormResultShape, "out"}},
      "out is float32 [1, 7, 4]"},
+    {"rms_half_x_float_weight_in_textures",
+     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}, GraphBuilder::kHalf), g.constant({4}), {7, 4}); },
+     {}},
     {"rms_half_x_float_weight",
-     [](GraphBuilder& g) { g.rms_norm(g.input({7, 4}, 4), g.constant({4}), {7, 4}); },
+     [](GraphBuilder& g) {
+       const int x = g.input({7, 4}, GraphBuilder::kHalf, GraphBuilder::kBuffer);
+       g.rms_norm(x, g.constant({4}), {7, 4}, GraphBuilder::kFloat, GraphBuilder::kBuffer);
+     },
      {{FindingCode::kNormDtype, "weight"}, {FindingCode::kNormDtype, "out"}},
      "weight is a constant, float32 [4]; x is float16"},
     {"layer_leaf", [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.constant({4}), g.constant({4}), {7, 4}); }, {}},

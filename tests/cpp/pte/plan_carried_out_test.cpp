@@ -149,6 +149,15 @@ bool close(const Array& a, const Array& b) {
   return same;
 }
 
+bool is_float_dtype(DType dtype) { return dtype == kF || dtype == kH; }
+
+// Textures of floats are converted as they are read and written.
+bool in_textures(const NormSite& site) { return site.x.storage == Storage::kTexture3D; }
+
+bool same_dtype(const TensorDesc& operand, const NormSite& site, bool converted) {
+  return operand.dtype == site.x.dtype || (converted && is_float_dtype(operand.dtype));
+}
+
 // Whether an operand is, after its steps, what a binary op of the delegate takes beside `out`.
 void expect_usable(const TensorDesc& operand, const OperandSteps& steps, const TensorDesc& out) {
   const bool moved = steps.prepack || steps.relayout;
@@ -173,7 +182,7 @@ std::optional<Array> carry_out(const NormSite& site, const NormPlan& plan, const
   if (plan.zero_bias) {
     neutral(&inner.bias, &own.bias, 0);
   }
-  EXPECT_EQ(inner.weight.dtype, site.x.dtype);
+  EXPECT_TRUE(same_dtype(inner.weight, site, in_textures(site)));
   EXPECT_EQ(plan.cast_norm, site.out.dtype != site.x.dtype);
   std::optional<Array> out = stock(inner, own);
   if (out && plan.multiply.used) {
@@ -204,9 +213,15 @@ std::optional<Array> carry_out_fused(const NormSite& site, const NormPlan& plan,
   return norm(site.kind, values.x, reader(plan.multiply, values.weight, 1), reader(plan.add, values.bias, 0));
 }
 
-bool is_row(const TensorDesc& operand, const NormSite& site) {
-  return operand.kind == Kind::kConstant && operand.dtype == site.x.dtype && !operand.dims.empty() &&
+bool is_row(const TensorDesc& operand, const NormSite& site, bool converted) {
+  return operand.kind == Kind::kConstant && same_dtype(operand, site, converted) && !operand.dims.empty() &&
          operand.dims.back() == site.x.dims.back() && count(operand.dims) == site.x.dims.back();
+}
+
+// Whether stock runs the norm as it is, and right.
+bool is_legal(const NormSite& site, bool converted) {
+  return is_row(site.weight, site, converted) && (site.kind == NormKind::kRms || is_row(site.bias, site, converted)) &&
+         site.out.dims == site.x.dims && same_dtype(site.out, site, converted);
 }
 
 // Whether something that the file's repair has to move cannot be moved.
@@ -215,8 +230,9 @@ bool beyond_repair(const NormSite& site) {
     return operand.kind == Kind::kMutable || operand.kind == Kind::kScalar || operand.dims.size() > 4 ||
            operand.dtype == DType::kInt64;
   };
+  const auto moves = [&](const TensorDesc& operand) { return !is_row(operand, site, in_textures(site)); };
   const bool moves_bias =
-      has_bias(site) && (!is_row(site.bias, site) || (site.weight.kind != Kind::kNone && !is_row(site.weight, site)));
+      has_bias(site) && (moves(site.bias) || (site.weight.kind != Kind::kNone && moves(site.weight)));
   return site.out.dims.size() > 4 || (site.weight.kind != Kind::kNone && unreadable(site.weight)) ||
          (moves_bias && unreadable(site.bias));
 }
@@ -227,14 +243,14 @@ void check_site(const NormSite& site) {
   const Values values = values_of(site);
   const std::optional<Array> wanted = meaning(site, values);
   const std::optional<Array> given = stock(site, values);
-  const bool legal = is_row(site.weight, site) && (site.kind == NormKind::kRms || is_row(site.bias, site)) &&
-                     site.out.dims == site.x.dims && site.out.dtype == site.x.dtype;
+  const bool legal = is_legal(site, in_textures(site));
   const NormPlan file = plan_norm(site, Target::kFile);
   ++checked;
   ASSERT_EQ(file.form == Form::kStock, legal);
   if (wanted && site.x.dims.back() > 1) {  // a row of one is right also where its shape is not [.., 1]
-    ASSERT_EQ(legal, given && close(*given, *wanted) && site.out.dtype == site.x.dtype && site.weight.dtype == site.x.dtype &&
-                         (site.kind == NormKind::kRms || site.bias.dtype == site.x.dtype));
+    const auto read_right = [&](const TensorDesc& tensor) { return same_dtype(tensor, site, in_textures(site)); };
+    ASSERT_EQ(legal, given && close(*given, *wanted) && read_right(site.out) && read_right(site.weight) &&
+                         (site.kind == NormKind::kRms || read_right(site.bias)));
   }
   if (!legal) {
     ASSERT_EQ(file.form == Form::kRefused, !wanted || beyond_repair(site));
@@ -254,8 +270,9 @@ void check_site(const NormSite& site) {
     ASSERT_TRUE(made && close(*made, *wanted));
   }
   const Form lowering = plan_norm(site, Target::kLowering).form;
-  ASSERT_EQ(lowering == Form::kStock, legal);
-  ASSERT_EQ(lowering == Form::kRefused, !legal && !wanted);
+  const bool legal_anywhere = is_legal(site, false);
+  ASSERT_EQ(lowering == Form::kStock, legal_anywhere);
+  ASSERT_EQ(lowering == Form::kRefused, !legal_anywhere && !wanted);
 }
 
 const Dims kShapes[] = {{4}, {3, 4}, {2, 3, 4}, {2, 1, 3, 4}, {2, 3, 2, 4}, {1, 1, 1, 5}, {3, 1}};
@@ -331,14 +348,17 @@ TEST(PlanCarriedOut, RmsNorm) {
     for (const DType x_dtype : {kF, kH}) {
       for (const DType out_dtype : {kF, kH}) {
         for (const TensorDesc& weight : operands(x, {kF, kH, DType::kInt32, DType::kBool, DType::kInt64})) {
-          const NormSite site = site_of(NormKind::kRms, x, weight, {}, x_dtype, out_dtype);
-          check_site(site);
-          ASSERT_FALSE(HasFailure()) << trace(site);
+          NormSite site = site_of(NormKind::kRms, x, weight, {}, x_dtype, out_dtype);
+          for (const Storage storage : {Storage::kTexture3D, Storage::kBuffer}) {
+            site.x.storage = site.weight.storage = site.out.storage = storage;
+            check_site(site);
+            ASSERT_FALSE(HasFailure()) << trace(site);
+          }
         }
       }
     }
   }
-  EXPECT_GT(checked, 3000);
+  EXPECT_GT(checked, 6000);
 }
 
 TEST(PlanCarriedOut, LayerNorm) {

@@ -33,6 +33,10 @@ NormSite layer(TensorDesc weight, TensorDesc bias) {
   site.bias = std::move(bias);
   return site;
 }
+NormSite buffers(NormSite site) {
+  site.x.storage = site.out.storage = Storage::kBuffer;
+  return site;
+}
 TensorDesc none() { return {}; }
 TensorDesc constant(Dims dims, DType dtype = kF) { return desc(Kind::kConstant, std::move(dims), dtype); }
 TensorDesc runtime(Dims dims, DType dtype = kF) { return desc(Kind::kRuntime, std::move(dims), dtype); }
@@ -88,8 +92,10 @@ const Row kRows[] = {
     {"mutable", rms(desc(Kind::kMutable, {64})), Form::kRefused, Form::kRefused, Form::kUnitThenOps, Reason::kWeightMutable},
     {"scalar", rms(desc(Kind::kScalar, {})), Form::kRefused, Form::kRefused, Form::kUnitThenOps, Reason::kWeightScalar},
     {"half leaf", rms(constant({64}, kH), kX, kH), Form::kStock, Form::kFusedRow, Form::kStock, Reason::kLegal},
-    {"float leaf on half x", rms(constant({64}), kX, kH), Form::kUnitThenOps, Form::kFusedRow, Form::kUnitThenOps,
+    {"float leaf on half x", buffers(rms(constant({64}), kX, kH)), Form::kUnitThenOps, Form::kFusedRow, Form::kUnitThenOps,
      Reason::kWeightDtype, "upc", "", true},
+    {"float leaf on half x in textures", rms(constant({64}), kX, kH), Form::kStock, Form::kFusedRow, Form::kUnitThenOps,
+     Reason::kLegal},
     {"int32 constant", rms(constant({64}, DType::kInt32)), Form::kUnitThenOps, Form::kFusedRow, Form::kUnitThenOps,
      Reason::kWeightDtype, "upc", "", true},
     {"bool run-time", rms(runtime(kX, DType::kBool)), Form::kUnitThenOps, Form::kFusedFull, Form::kUnitThenOps,
@@ -222,7 +228,7 @@ TEST(PlanTable, Words) {
   EXPECT_EQ(words(rms(constant({64}))), "legal as it is");
   EXPECT_EQ(words(rms(runtime({1, 1, 64}))), "weight is a run-time value of shape [1, 1, 64]");
   EXPECT_EQ(words(rms(constant({3, 64}))), "weight is a constant of shape [3, 64], but the norm reads one row of 64");
-  EXPECT_EQ(words(rms(constant({64}), kX, kH)), "weight is float32, but x is float16");
+  EXPECT_EQ(words(buffers(rms(constant({64}), kX, kH))), "weight is float32, but x is float16");
   EXPECT_EQ(words(rms(constant({1, 1, 1, 64}), {1, 2, 3, 64})), "the result has shape [1, 2, 3, 64], but x has [2, 3, 64]");
   EXPECT_EQ(words(layer(constant({64}), none())), "bias is missing");
   EXPECT_EQ(words(rms(runtime({5, 64}))),

@@ -128,16 +128,17 @@ const Case kCases[] = {
      "rms_norm(x ones .)->t0; clone(t0 -)->t1; mul(t1 m)->y", kTexture / 2 + kTexture},
     {"half_x_float_leaf",
      [](GraphBuilder& g, Names& n) {
-       const int x = in(g, n, "x", kDims, kHalf);
-       rms(g, n, x, constant(g, n, "c", {6}), kDims);
+       const int x = in(g, n, "x", kDims, kHalf, 0);
+       rms(g, n, x, constant(g, n, "c", {6}), kDims, kFloat, "y", 0);
      },
-     "prepack(c)->t0; rms_norm(x ones .)->t1; clone(t1 -)->t2; mul(t2 t0)->y", kTexture / 2 + kTexture},
+     "prepack(c)->t0; rms_norm(x ones .)->t1; _to_dim_order_copy(t1 - - - - - -)->t2; mul(t2 t0)->y",
+     kTexture / 2 + kTexture},
     {"only_the_result_differs",
      [](GraphBuilder& g, Names& n) {
-       const int x = in(g, n, "x", kDims, kHalf);
-       rms(g, n, x, constant(g, n, "c", {6}, kHalf), kDims);
+       const int x = in(g, n, "x", kDims, kHalf, 0);
+       rms(g, n, x, constant(g, n, "c", {6}, kHalf), kDims, kFloat, "y", 0);
      },
-     "rms_norm(x c .)->t0; clone(t0 -)->y", kTexture / 2},
+     "rms_norm(x c .)->t0; _to_dim_order_copy(t0 - - - - - -)->y", kTexture / 2},
     {"raises_the_result",
      [](GraphBuilder& g, Names& n) {
        const int x = in(g, n, "x", {7, 6});
