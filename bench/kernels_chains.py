@@ -8,7 +8,9 @@
 `write` makes chains of LENGTH norms and of one, cases for tests/vulkan/runner.cpp: in
 FOLDER/constant with a constant weight, in FOLDER/runtime with a weight that is an input, and in
 FOLDER/repaired the latter repaired. `table` reads what the runner printed, and prints JSON:
-microseconds a norm, the difference of the two chains over LENGTH - 1.
+microseconds a norm, by the difference of the two chains over LENGTH - 1 and by the delegate's own
+timestamps. The former has what the delegate does between two dispatches; where it was built with
+ET_EVENT_TRACER_ENABLED, that is two timestamps.
 """
 
 from __future__ import annotations
@@ -18,14 +20,15 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vulkan"))
 
-from chains import STORAGES, Chain, program
 from make_cases import write_value
 
+from chains import STORAGES, Chain, program
 from etvk_guard import pte
 
 LENGTH = 65
@@ -56,30 +59,29 @@ def add_case(chain: Chain, data: bytes, folder: Path, listing: TextIO) -> None:
 
 
 def write(folder: Path, shapes: tuple[tuple[int, int], ...]) -> None:
-    listings = {}
-    for name in ("constant", "runtime", "repaired"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        listings[name] = open(folder / name / "cases.txt", "w")
-    for chain in chains(shapes):
-        data = program(chain)
-        first = "constant" if chain.constant else "runtime"
-        add_case(chain, data, folder / first, listings[first])
-        if not chain.constant:
-            add_case(chain, pte.repair(data).data, folder / "repaired", listings["repaired"])
-    for listing in listings.values():
-        listing.close()
+    with ExitStack() as files:
+        listings = {}
+        for name in ("constant", "runtime", "repaired"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            listings[name] = files.enter_context(open(folder / name / "cases.txt", "w"))
+        for chain in chains(shapes):
+            data = program(chain)
+            first = "constant" if chain.constant else "runtime"
+            add_case(chain, data, folder / first, listings[first])
+            if not chain.constant:
+                add_case(chain, pte.repair(data).data, folder / "repaired", listings["repaired"])
 
 
-LINE = re.compile(r"time +(\d+)x(\d+)_([a-z]+)_(\w+)_(\d+) +([\d.]+) us")
+LINE = re.compile(r"time +(\d+)x(\d+)_([a-z]+)_(\w+)_(\d+) +([\d.]+) us, of which ([\d.]+)")
 
 
 def rows_of(run: str, text: str) -> list[dict[str, object]]:
     """What a run of the runner, called `run`, says of each kind of chain."""
     if wrong := re.findall(r"^WRONG.*", text, re.MULTILINE):
         raise SystemExit("\n".join([f"{run}: the delegate's results are wrong", *wrong]))
-    times: dict[tuple[str, ...], dict[int, float]] = {}
-    for *kind, length, micros in LINE.findall(text):
-        times.setdefault(tuple(kind), {})[int(length)] = float(micros)
+    times: dict[tuple[str, ...], dict[int, tuple[float, float]]] = {}
+    for *kind, length, micros, of_norm in LINE.findall(text):
+        times.setdefault(tuple(kind), {})[int(length)] = float(micros), float(of_norm)
     return [
         {
             "run": run,
@@ -87,7 +89,8 @@ def rows_of(run: str, text: str) -> list[dict[str, object]]:
             "width": int(width),
             "dtype": dtype,
             "storage": storage,
-            "us": (least[LENGTH] - least[1]) / (LENGTH - 1),
+            "us": (least[LENGTH][0] - least[1][0]) / (LENGTH - 1),
+            "us_gpu": least[LENGTH][1],
         }
         for (rows, width, dtype, storage), least in times.items()
     ]

@@ -16,7 +16,9 @@ constexpr uint32_t kWideSubgroup = 32;    // a GPU with registers for 16 chunks 
 constexpr uint32_t kFewRows = 128;        // up to here a workgroup a row leaves much of a GPU idle
 constexpr uint32_t kFewGroups = 64;       // workgroups that any large GPU starts at once
 constexpr uint32_t kMaxThreads = 1024;    // what ET-VK can encode
-constexpr uint64_t kBeyondCaches = uint64_t{1} << 23;  // elements
+constexpr uint64_t kInCaches = uint64_t{1} << 22;  // elements of x that a large GPU keeps
+constexpr uint64_t kManyBands = 256;      // from here on half as many workgroups still fill a large GPU
+constexpr uint32_t kTurns = 2;            // rows or bands, one after the other, of a workgroup that keeps weight and shift
 
 uint32_t div_up(uint64_t a, uint32_t b) noexcept { return static_cast<uint32_t>((a + b - 1u) / b); }
 
@@ -69,27 +71,31 @@ bool is_narrow(const DeviceLimits& d) noexcept { return d.subgroup_size <= kNarr
 
 bool few_rows(const NormProblem& p) noexcept { return row_count(p) <= kFewRows; }
 
-// Rows that are neighbours in a texture share the smallest units of its memory: two of them 32 bytes, four 128. Four cost
-// more arithmetic, which pays where memory is what limits.
+// Two rows that are neighbours in a texture share the smallest units of its memory, 32 bytes.
 uint32_t pick_rows(const NormProblem& p, const DeviceLimits& d) noexcept {
-  if (!is_texture(p) || few_rows(p) || size_at(p, 1) < 4u || is_narrow(d)) {
-    return 1;
-  }
-  const bool large = row_count(p) * size_at(p, 0) > kBeyondCaches && d.subgroup_size >= kWideSubgroup;
-  return large && p.dtype == Dtype::kFloat ? 4u : 2u;
+  return !is_texture(p) || few_rows(p) || size_at(p, 1) < 4u || is_narrow(d) ? 1u : 2u;
 }
 
-bool one_row_operands(const NormProblem& p) noexcept {
+// Weight and shift, where there are any, are textures of one row.
+bool one_row_textures(const NormProblem& p) noexcept {
   const auto one_row = [](OperandMode mode) { return mode == OperandMode::kOneRow || mode == OperandMode::kNone; };
-  return one_row(p.weight) && one_row(p.shift);
+  const bool any = p.weight != OperandMode::kNone || p.shift != OperandMode::kNone;
+  return any && p.operand_storage == Storage::kTexture3d && one_row(p.weight) && one_row(p.shift);
+}
+
+// Loads of a weight cost as much as those of x, where x comes from a cache too: then it pays to keep it.
+bool takes_turns(const NormProblem& p, const DeviceLimits& d) noexcept {
+  const bool whole_workgroups = chunk_count(p, pick_access(p)) >= 4u * d.subgroup_size;
+  return is_texture(p) && one_row_textures(p) && whole_workgroups && !is_narrow(d) &&
+         band_count(p, 2) >= kManyBands && row_count(p) * size_at(p, 0) <= kInCaches;
 }
 
 // With few rows a thread waits less if it asks for everything at once; with many it is better to have more threads.
 Early pick_early(const NormProblem& p, const DeviceLimits& d) noexcept {
-  if (p.operand_storage == Storage::kBuffer || !few_rows(p) || is_narrow(d)) {
-    return Early::kNot;
+  if (takes_turns(p, d)) {
+    return Early::kOnce;
   }
-  return one_row_operands(p) ? Early::kOnce : Early::kRow;
+  return p.operand_storage == Storage::kTexture3d && few_rows(p) && !is_narrow(d) ? Early::kRow : Early::kNot;
 }
 
 uint32_t thread_limit(const DeviceLimits& d) noexcept {
@@ -101,7 +107,10 @@ uint32_t thread_limit(const DeviceLimits& d) noexcept {
 }
 
 // Threads for a row (or band of rows) of `chunks` chunks, before limits.
-uint32_t wanted_threads(const NormProblem& p, const KernelKey& key, uint32_t chunks) noexcept {
+uint32_t wanted_threads(const NormProblem& p, const DeviceLimits& d, const KernelKey& key, uint32_t chunks) noexcept {
+  if (takes_turns(p, d)) {
+    return chunks / 2u;
+  }
   if (is_texture(p)) {
     return few_rows(p) ? std::max(std::min(chunks, 256u), chunks / 4u) : chunks / 4u;
   }
@@ -117,7 +126,7 @@ uint32_t pick_threads(const NormProblem& p, const KernelKey& key, const DeviceLi
   if (is_narrow(d)) {  // few kinds of pipeline, since a CPU driver compiles slowly
     return std::min(chunks <= d.subgroup_size * kMaxChunks ? d.subgroup_size : 64u, limit);
   }
-  return std::clamp(power_of_two_at_least(wanted_threads(p, key, chunks)), std::min(d.subgroup_size, limit), limit);
+  return std::clamp(power_of_two_at_least(wanted_threads(p, d, key, chunks)), std::min(d.subgroup_size, limit), limit);
 }
 
 // Units in a workgroup: several where a row needs no more than a subgroup.
@@ -146,7 +155,8 @@ uint32_t pick_split(const NormProblem& p, const DeviceLimits& d, const Plan& pla
 }
 
 PlanStatus set_groups(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
-  const uint64_t groups = div_up(band_count(p, plan->spec.rows), plan->local_size[1]);
+  const uint32_t turns = plan->spec.early == Early::kOnce ? kTurns : 1u;
+  const uint64_t groups = div_up(band_count(p, plan->spec.rows), plan->local_size[1] * turns);
   plan->groups[1] = div_up(groups, d.max_groups_x);
   plan->groups[0] = div_up(groups, plan->groups[1]);
   plan->groups[2] = plan->spec.split;

@@ -276,19 +276,17 @@ void main() {
     const OperandRow first = OperandRow(0u, ivec2(0));
     keep_operands(p, first, first);
   }
-  // All threads of a workgroup take the same turns, since there are barriers in them. Drivers make better code of this loop,
-  // even where each workgroup has one turn, than of its body alone.
+  // All threads of a workgroup take the same turns, since there are barriers in them.
   const uint turns = (band_count() + gl_WorkGroupSize.y - 1u) / gl_WorkGroupSize.y;
   uint turn = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   uint parity = 0u;
-#ifdef W_TEXTURE
-  const uint stride = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
-  for (; turn < turns; turn += stride) {
-#else
-  if (turn < turns) {
-#endif
+  while (turn < turns) {
     const bool exists = find_row(turn * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
     norm_row(p, exists, sub, parity);
+    if (EARLY != EARLY_ONCE) {
+      break;  // a constant: drivers make much better code where there is no loop
+    }
+    turn += gl_NumWorkGroups.x * gl_NumWorkGroups.y;
     parity ^= 1u;
   }
 }
