@@ -2,9 +2,10 @@
 """Write small files with the stock partitioner of the executorch that is installed.
 
     pip install executorch==1.3.1   # or 1.4.1, 1.5.1
-    python tests/data/releases/make.py
+    python tests/data/releases/make.py [NAME...]
 
-writes `tests/data/releases/1.3.1/NAME.pte` for the rows of `tests/python/models.py` named below.
+writes `tests/data/releases/1.3.1/NAME.pte` for rows of `tests/python/models.py`, those named below if
+none is given.
 The files are kept: every later version of etvk-guard must read them.
 """
 
@@ -39,7 +40,7 @@ def main() -> None:
     release = importlib.metadata.version("executorch").partition("+")[0]
     folder = HERE / release
     folder.mkdir(exist_ok=True)
-    for name in NAMES:
+    for name in sys.argv[1:] or NAMES:
         path = folder / f"{name}.pte"
         path.write_bytes(exporting.lower_stock(MODELS[name]))
         print(path.relative_to(HERE), path.stat().st_size)
