@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test setup install lint test-cpp test-kernels test-python test-vulkan test-releases bench docs clean
+.PHONY: demo test setup install lint test-cpp test-kernels test-python test-vulkan test-releases models bench docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -54,6 +54,15 @@ test-python: install
 # Needs a Vulkan delegate: see "The real delegate" in README.md.
 test-vulkan: install
 	$(BIN)/python -m pytest -q tests/vulkan
+
+# Guarded lowering with each supported release of executorch: several GB of environments, and half an hour.
+test-releases:
+	PYTHON=$(PYTHON) bash scripts/test_releases.sh build/releases
+
+# Models of transformers and diffusers, lowered by stock and under guard, on the delegate ETVK_GUARD_BACKEND: docs/models.md.
+models: install
+	$(BIN)/python -m pip install --quiet -r requirements/models.txt
+	$(BIN)/python bench/lowering_models.py --backend "$(ETVK_GUARD_BACKEND)"
 
 bench: install
 	$(BIN)/python bench/run.py

@@ -4,25 +4,36 @@
     python bench/lowering_models.py [--backend libvulkan_backend.so] [--results FILE] [NAME...]
 
 Each program is run in the reference interpreter under stock rules and, with --backend, on that
-Vulkan delegate (`VK_ICD_FILENAMES` picks the driver). Results are kept in FILE (JSON), model by
-model, and the page is written from all that are there: a run can be stopped and taken up again.
+Vulkan delegate (`VK_ICD_FILENAMES` picks the driver), in a process of its own, so that a crash or a
+hang is a result like another. Results are kept in FILE (JSON), model by model, and the page is
+written from all that are there: a run can be stopped and taken up again. --keep FOLDER keeps the
+guarded programs as cases for tests/vulkan/runner.cpp.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import logging
+import re
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vulkan"))
+
 import torch
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+from executorch.backends.vulkan.patterns import fusable_patterns
 from executorch.exir import to_edge_transform_and_lower
+from make_cases import write_value
 
 import etvk_guard
 import lowering_zoo as zoo
@@ -33,6 +44,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "models.md"
 TOLERANCE = 1e-4  # relative to the largest value; a model is hundreds of float32 ops
 PACKAGES = ("executorch", "torch", "transformers", "diffusers")
 NORM_RULES = ("rms_norm", "layer_norm")
+LIMIT = 900  # seconds for one lowering and its runs
+LENGTH = 240  # of a message on the page
+WHICH = ("stock", "guarded")
 
 
 def _error(outputs: list[Any], expected: torch.Tensor) -> float:
@@ -40,12 +54,21 @@ def _error(outputs: list[Any], expected: torch.Tensor) -> float:
     return float((outputs[0].double() - expected.double()).abs().max()) / scale
 
 
+def _message(failure: object) -> str:
+    """The first line of a message, or of its cause's, without what is of this machine only."""
+    while isinstance(failure, Exception) and failure.__cause__ is not None:
+        failure = failure.__cause__
+    line = (str(failure).strip().splitlines() or [""])[0]
+    line = re.sub(r"\S*/(?=backends/vulkan/|site-packages/)", "", line)
+    return re.sub(r"0x[0-9a-f]+", "0x..", line)[:LENGTH]
+
+
 def _run(run: Any, expected: torch.Tensor) -> str:
     """What a runtime does with a program, in words."""
     try:
         error = _error(run(), expected)
     except Exception as failure:
-        return f"aborts: {str(failure).splitlines()[0][:160]}"
+        return f"aborts: {_message(failure)}"
     return f"right, {error:.0e}" if error <= TOLERANCE else f"wrong, {error:.0e}"
 
 
@@ -60,40 +83,90 @@ def _norms(report: LoweringReport) -> dict[str, Any]:
     }
 
 
-def lower(name: str, guarded: bool, delegate: bool) -> dict[str, Any]:
-    """One lowering of one model: what came out, and what runtimes make of it."""
-    module, inputs = zoo.make(name)
-    partitioner = GuardedVulkanPartitioner() if guarded else VulkanPartitioner()
+def lower(name: str, which: str, out: Path, backend: str, keep: Path | None) -> None:
+    """One lowering of one model, in this process: what came out, and what runtimes make of it.
+
+    Each step's result is in the file `out` (JSON) before the next is taken.
+    """
+    partitioner = GuardedVulkanPartitioner() if which == "guarded" else VulkanPartitioner()
     try:
+        module, inputs = zoo.make(name)
         with torch.no_grad():
             expected = module(*inputs)
             program = torch.export.export(module, inputs)
         edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
         data = bytes(edge.to_executorch().buffer)
     except Exception as failure:
-        lines = str(failure).strip().splitlines() or [""]
-        return {"failed": f"{type(failure).__name__}: {lines[0][:160]}"}
+        out.write_text(json.dumps({"failed": f"{type(failure).__name__}: {_message(failure)}"}))
+        return
+    made = _describe(data)
+    if which == "guarded":
+        made |= _decisions(partitioner.report)
+        if keep is not None:
+            _keep(name, data, inputs, expected, keep)
+    made["reference"] = _run(lambda: reference.run(data, inputs, contract="stock"), expected)
+    out.write_text(json.dumps(made))
+    if backend and runtime.enable_vulkan(backend).available:
+        out.write_text(json.dumps({**made, "delegate": "aborts: the process ended"}))
+        made["delegate"] = _run(lambda: runtime.load(data, guard="off").forward(*inputs), expected)
+        out.write_text(json.dumps(made))
+
+
+def _describe(data: bytes) -> dict[str, Any]:
     method = etvk_guard.open_program(data).methods[0]
     ops = Counter(op.name for d in method.delegates if d.graph for op in d.graph.ops)
-    made: dict[str, Any] = {
+    return {
+        "bytes": len(data),
         "delegates": len(method.delegates),
         "ops": sum(ops.values()),
         "fused_norms": ops["et_vk.rms_norm.default"] + ops["aten.native_layer_norm.default"],
         "cpu": dict(Counter(operator for operator, _ in method.operators)),
         "findings": dict(Counter(f.code for f in etvk_guard.check(data).findings)),
-        "reference": _run(lambda: reference.run(data, inputs, contract="stock"), expected),
     }
-    if delegate:
-        made["delegate"] = _run(lambda: runtime.load(data, guard="off").forward(*inputs), expected)
-    if guarded:
-        report = partitioner.report
-        made["norms"] = _norms(report)
-        left = [e for e in report if e.decision in (Decision.CPU, Decision.UNFUSED)]
-        made["left"] = [f"{e.form}: {e.reason}" for e in left]
-        made["other"] = dict(
-            Counter(e.rule for e in report if e.rule not in (*NORM_RULES, "constant_scalar"))
-        )
-    return made
+
+
+def _decisions(report: LoweringReport) -> dict[str, Any]:
+    left = [e for e in report if e.decision in (Decision.CPU, Decision.UNFUSED)]
+    others = (e.rule for e in report if e.rule not in (*NORM_RULES, "constant_scalar"))
+    return {
+        "norms": _norms(report),
+        "left": [f"{e.form}: {e.reason}" for e in left],
+        "other": dict(Counter(others)),
+    }
+
+
+def _keep(name: str, data: bytes, inputs: Any, expected: torch.Tensor, folder: Path) -> None:
+    """Keep a program as a case of the runner; `cat *.case > cases.txt` makes its list."""
+    short = re.sub(r"\W+", "_", name.lower())
+    (folder / f"{short}.pte").write_bytes(data)
+    with open(folder / f"{short}.case", "w") as listing:
+        listing.write(f"case {short} {short}.pte {TOLERANCE}\n")
+        for index, tensor in enumerate(inputs):
+            write_value("input", tensor, folder / f"{short}.in{index}", listing)
+        write_value("output", expected, folder / f"{short}.out0", listing)
+
+
+def in_child(name: str, which: str, options: argparse.Namespace) -> dict[str, Any]:
+    """`lower`, in a process of its own, which may die or hang."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "result.json"
+        command = [sys.executable, __file__, name, "--child", which, str(out)]
+        for flag, value in (("--backend", options.backend), ("--keep", options.keep)):
+            command += [flag, str(value)] if value else []
+        end = ""
+        try:
+            done = subprocess.run(command, timeout=LIMIT, capture_output=True, text=True)
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or [""])[-1]
+                end = f"exit code {done.returncode}: {_message(last)}"
+        except subprocess.TimeoutExpired:
+            end = f"no end after {LIMIT} s"
+        if not out.exists():
+            return {"failed": end or "no result"}
+        made: dict[str, Any] = json.loads(out.read_text())
+        if end:
+            made["delegate"] = f"aborts: {end}"
+        return made
 
 
 def _outcome(result: dict[str, Any]) -> str:
@@ -104,10 +177,11 @@ def _outcome(result: dict[str, Any]) -> str:
 
 
 def _cell(result: dict[str, Any]) -> str:
-    """Delegates and ops on the CPU, of one lowering."""
+    """Delegates, their ops, and ops on the CPU, of one lowering."""
     if "failed" in result:
         return "-"
-    cpu = ", ".join(sorted(op.removeprefix("aten::") for op in result["cpu"])) or "none"
+    counts = sorted((op.removeprefix("aten::"), n) for op, n in result["cpu"].items())
+    cpu = ", ".join(op if n == 1 else f"{op} x{n}" for op, n in counts) or "none"
     return f"{result['delegates']}, {result['ops']} ops; CPU: {cpu}"
 
 
@@ -173,30 +247,43 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend")
     parser.add_argument("--device", help="how the page names the delegate's device")
-    parser.add_argument("--results", type=Path, default=Path("lowering_models.json"))
+    parser.add_argument("--results", type=Path, default=Path("build/lowering_models.json"))
     parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--child", nargs=2, metavar=("WHICH", "OUT"), help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)
-    delegate = bool(options.backend) and runtime.enable_vulkan(options.backend).available
+    if options.child:
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        for entry in fusable_patterns.values():  # Stock exports them anew at each look.
+            if entry.get_graphs_fn is not None:
+                entry.get_graphs_fn = functools.cache(entry.get_graphs_fn)
+        which, out = options.child
+        lower(options.names[0], which, Path(out), options.backend or "", options.keep)
+        return 0
+    return table(options)
 
+
+def table(options: argparse.Namespace) -> int:
+    """Fill the results, write the page. 1 if a guarded program is not right."""
     results: dict[str, Any] = {"models": {}}
     if options.results.exists():
         results = json.loads(options.results.read_text())
     results["versions"] = {name: version(name) for name in PACKAGES}
-    if delegate:
+    if options.backend:
         results["device"] = f"a stock Vulkan delegate, {options.device or 'on this machine'}"
+    for folder in (options.results.parent, options.keep):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
     for name in options.names or [n for n in zoo.MODELS if n not in results["models"]]:
-        made = {
-            "stock": lower(name, guarded=False, delegate=delegate),
-            "guarded": lower(name, guarded=True, delegate=delegate),
-        }
+        made = {which: in_child(name, which, options) for which in WHICH}
         results["models"][name] = made
         options.results.write_text(json.dumps(results, indent=1))
         print(_row(name, made), flush=True)
     options.page.write_text(page(results))
-    return 0
+    said = [_outcome(made["guarded"]) for made in results["models"].values()]
+    return int(any(not words.startswith(("right", "not lowered")) for words in said))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Needs `transformers` and `diffusers`. No weight is downloaded: each model is mad
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +40,7 @@ def _causal() -> Tensor:
     return mask[None, None]
 
 
-def _language(name: str, **config: Any) -> Callable[[], Made]:
+def _language(name: str, config_class: str = "", **config: Any) -> Callable[[], Made]:
     """A causal language model of two layers, with a 4-D float mask and position ids."""
 
     def make() -> Made:
@@ -58,9 +59,7 @@ def _language(name: str, **config: Any) -> Callable[[], Made]:
             "attn_implementation": "eager",
             **config,
         }
-        class_name = config.pop("config_class", f"{name}Config")
-        settings.pop("config_class", None)
-        made = getattr(transformers, class_name)(**settings)
+        made = getattr(transformers, config_class or f"{name}Config")(**settings)
         model = getattr(transformers, f"{name}ForCausalLM")(made)
         inputs = (torch.arange(T)[None] + 1, _causal(), torch.arange(T)[None])
         names = ["input_ids", "attention_mask", "position_ids"]
@@ -76,7 +75,8 @@ def _t5() -> Made:
         vocab_size=96, d_model=HIDDEN, d_kv=16, d_ff=128, num_layers=2, num_heads=4
     )
     model = transformers.T5EncoderModel(config)
-    return Call(model, ["inputs_embeds"], "last_hidden_state"), (torch.randn(1, T, HIDDEN),)
+    inputs = (torch.randn(1, T, HIDDEN), torch.zeros(1, 1, T, T))
+    return Call(model, ["inputs_embeds", "attention_mask"], "last_hidden_state"), inputs
 
 
 def _mamba_norm() -> Made:
@@ -197,7 +197,7 @@ def _sana() -> Made:
     return Call(model, ["hidden_states", "encoder_hidden_states", "timestep"], "sample"), inputs
 
 
-def _lumina_block() -> Made:
+def _lumina_block(rotary: bool = False) -> Made:
     from diffusers.models.transformers.transformer_lumina2 import Lumina2TransformerBlock
 
     block = Lumina2TransformerBlock(
@@ -208,15 +208,14 @@ def _lumina_block() -> Made:
         ffn_dim_multiplier=1.0,
         norm_eps=1e-5,
     )
-    angles = torch.randn(1, T, 8)
-    rotary = torch.polar(torch.ones_like(angles), angles)
-    return _Lumina(block, rotary), (torch.randn(1, T, HIDDEN), torch.randn(1, HIDDEN))
+    made = _LuminaWhole(block) if rotary else _Lumina(block)
+    return made, (torch.randn(1, T, HIDDEN), torch.randn(1, HIDDEN))
 
 
 class _Lumina(nn.Module):
-    """A Lumina block without its rotary embedding, which multiplies complex numbers."""
+    """A Lumina block without its attention, whose rotary embedding multiplies complex numbers."""
 
-    def __init__(self, block: nn.Module, rotary: Tensor) -> None:
+    def __init__(self, block: nn.Module) -> None:
         super().__init__()
         self.block = block
 
@@ -226,6 +225,20 @@ class _Lumina(nn.Module):
         x = x + gate_msa.unsqueeze(1).tanh() * block.norm2(normed)
         mlp = block.feed_forward(block.ffn_norm1(x) * (1 + scale_mlp.unsqueeze(1)))
         out: Tensor = x + gate_mlp.unsqueeze(1).tanh() * block.ffn_norm2(mlp)
+        return out
+
+
+class _LuminaWhole(nn.Module):
+    """A Lumina block as it is."""
+
+    def __init__(self, block: nn.Module) -> None:
+        super().__init__()
+        self.block = block
+        angles = torch.randn(1, T, 8)
+        self.register_buffer("rotary", torch.polar(torch.ones_like(angles), angles))
+
+    def forward(self, x: Tensor, temb: Tensor) -> Tensor:
+        out: Tensor = self.block(x, None, self.rotary, temb)
         return out
 
 
@@ -245,7 +258,8 @@ MODELS: dict[str, Callable[[], Made]] = {
     "SD3": _sd3,
     "Flux": _flux,
     "Sana": _sana,
-    "Lumina 2 block": _lumina_block,
+    "Lumina 2 block, no attention": _lumina_block,
+    "Lumina 2 block, whole": functools.partial(_lumina_block, rotary=True),
 }
 
 

@@ -27,11 +27,17 @@ from executorch.backends.vulkan.partitioner.vulkan_partitioner import (
 )
 from executorch.backends.vulkan.utils import (
     io_dtypes_are_supported,
+    is_dequant_node,
+    is_quant_node,
     node_comes_from_any_nn_module_in_set,
 )
 from executorch.backends.vulkan.vulkan_preprocess import VulkanBackend
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import DelegationSpec, PartitionResult
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etvk_guard.lowering.rotary import rotary_fits
 
 __all__ = [
     "CompileSpec",
@@ -45,6 +51,9 @@ __all__ = [
     "executorch_version",
     "from_module",
     "io_dtypes_are_supported",
+    "is_dequant_node",
+    "is_folded_away",
+    "minor_release",
     "original",
     "patterns_without_norms",
     "rebind",
@@ -63,12 +72,25 @@ class LoweringError(RuntimeError):
     """A program cannot be lowered so that a stock runtime runs it, or not with this release."""
 
 
+def is_folded_away(node: Node) -> bool:
+    """Whether stock's preprocessing drops a call, one of a quantize and its dequantize."""
+    if is_dequant_node(node):
+        source = node.args[0]
+        return isinstance(source, Node) and bool(is_quant_node(source))
+    return bool(is_quant_node(node)) and all(is_dequant_node(user) for user in node.users)
+
+
 def executorch_version() -> str:
     """The installed release, such as "1.5.1"; "unknown" for a build that carries no metadata."""
     try:
         return version("executorch")
     except PackageNotFoundError:
         return "unknown"
+
+
+def minor_release() -> str:
+    """The installed release as the contract names it: "1.5" for 1.5.1."""
+    return ".".join(executorch_version().split(".")[:2])
 
 
 def original(function: Callable[..., Any]) -> types.FunctionType:
@@ -111,9 +133,11 @@ def patterns_without_norms() -> types.SimpleNamespace:
         | {
             "fusable_patterns": kept,
             "all_fusable_graph_patterns": find,
-            "get_all_fusable_subgraphs": rebind(
-                vk_patterns.get_all_fusable_subgraphs,
-                {**names, "all_fusable_graph_patterns": find},
+            "get_all_fusable_subgraphs": _fitting(
+                rebind(
+                    vk_patterns.get_all_fusable_subgraphs,
+                    {**names, "all_fusable_graph_patterns": find},
+                )
             ),
             "replace_all_fusable_subgraphs": rebind(
                 vk_patterns.replace_all_fusable_subgraphs, names
@@ -123,12 +147,41 @@ def patterns_without_norms() -> types.SimpleNamespace:
 
 
 def _cached(entry: Any) -> Any:
-    """A pattern entry that exports its pattern graphs once, not each time they are matched."""
-    if entry.get_graphs_fn is None:
-        return entry
+    """A pattern entry that exports its pattern graphs once, and whose detector does not raise."""
     again = copy.copy(entry)
-    again.get_graphs_fn = functools.partial(_pattern_graphs, entry.get_graphs_fn)
+    if entry.get_graphs_fn is not None:
+        again.get_graphs_fn = functools.partial(_pattern_graphs, entry.get_graphs_fn)
+        again.create_replacement_fn = _where_fitting(entry.create_replacement_fn)
+    if entry.detector_fn is not None:
+        again.detector_fn = functools.partial(_detect, entry.detector_fn)
     return again
+
+
+def _fitting(find: Callable[..., Any]) -> Callable[..., Any]:
+    """Stock's search for patterns, without the matches that its ops do not compute."""
+
+    def search(graph_module: Any) -> list[Any]:
+        return [match for match in find(graph_module) if rotary_fits(match)]
+
+    return search
+
+
+def _where_fitting(replace: Any) -> Any:
+    """Stock's replacement of a match, where its op computes it."""
+
+    def replace_fitting(program: Any, graph_module: Any, match: Any) -> None:
+        if rotary_fits(match):
+            replace(program, graph_module, match)
+
+    return replace and replace_fitting
+
+
+def _detect(detector: Callable[[Node], Any], node: Node) -> Any:
+    """Stock's detectors of quantized ops assert that scales are constants: else no match."""
+    try:
+        return detector(node)
+    except AssertionError:
+        return None
 
 
 @functools.cache
@@ -136,10 +189,27 @@ def _pattern_graphs(make: Callable[[], Any]) -> Any:
     return make()
 
 
+Afterwards = Callable[[ExportedProgram], int]
+"""What is done to a program after stock's patterns were fused; says how much was changed."""
+
+
 class GuardedFusePatterns(FusePatternsPass):  # type: ignore[misc]
-    """Stock's pass that fuses patterns, norms excepted."""
+    """Stock's pass that fuses patterns, norms excepted, and what is to be done after it."""
+
+    def __init__(self, afterwards: Afterwards) -> None:
+        """Call `afterwards` on the program that was fused."""
+        super().__init__()
+        self._afterwards = afterwards
 
     def call(self, graph_module: Any) -> Any:
         """Run stock's pass over one graph."""
-        run = rebind(FusePatternsPass.call, {"vk_patterns": patterns_without_norms()})
+        patterns = patterns_without_norms()
+        fuse = patterns.replace_all_fusable_subgraphs
+
+        def replace(program: ExportedProgram, graph_module: Any) -> int:
+            count = int(fuse(program, graph_module))
+            return count + self._afterwards(program)
+
+        patterns.replace_all_fusable_subgraphs = replace
+        run = rebind(FusePatternsPass.call, {"vk_patterns": patterns})
         return run(self, graph_module)

@@ -17,6 +17,7 @@ from typing import Any
 from torch.fx import Node
 
 from etvk_guard import contract
+from etvk_guard.lowering import _compat
 from etvk_guard.lowering._compat import LoweringError
 from etvk_guard.lowering.constants import Constants
 from etvk_guard.lowering.graph import dims, dtype_of, op_name, shape_of
@@ -45,11 +46,13 @@ class Breach:
 
 
 def audit_node(node: Node, constants: Constants) -> list[Breach]:
-    """The breaches of one call of an edge-dialect graph, were it delegated as it is."""
+    """The breaches of one call of an edge-dialect graph, were it delegated as it is.
+
+    Of calls that stock fuses with others nothing should be asked here.
+    """
     name = op_name(node)
-    # Of the quantized ops that no runtime registers, stock fuses some away.
-    lacking = name.startswith("aten.") and name in _missing()
-    found = [Breach(f"no runtime registers {name}")] if lacking else []
+    lacking = _lacking(name) if not _compat.is_folded_away(node) else ""
+    found = [Breach(lacking)] if lacking else []
     if name == _GROUP_NORM and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
         found.append(Breach(f"the input {dims(node.args[0])} is not four-dimensional"))
     for row in contract.rows(name):
@@ -60,9 +63,14 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
 
 
 @cache
-def _missing() -> frozenset[str]:
-    """Ops that lowering accepts, or an older runtime had, and that no runtime registers now."""
-    return frozenset(op.name for op in contract.missing_ops())
+def _lacking(name: str) -> str:
+    """Why the runtime of the installed release does not know an op; "" if it does."""
+    if name in {op.name for op in contract.missing_ops()}:
+        return f"no runtime registers {name}"
+    info, release = contract.op(name), _compat.minor_release()
+    if info is None or release not in contract.releases() or release in info.releases:
+        return ""
+    return f"the runtime of {release} does not register {name}"
 
 
 def _argument(node: Node, index: int) -> Any:
@@ -124,8 +132,9 @@ def _graph_breaches(graph: Any) -> Iterator[tuple[Any, str]]:
     values = graph.values
     inputs = set(graph.input_ids)
     for call in graph.chain:
-        if call.name in _missing():
-            yield call, "no runtime registers it"
+        lacking = _lacking(call.name)
+        if lacking:
+            yield call, lacking
         for row in contract.rows(call.name):
             if row.arg >= len(call.args) - 1 or "abort" not in row.releases.values():
                 continue

@@ -4,12 +4,14 @@
 A value is known when it is a parameter, a buffer that the program never writes, a lifted constant,
 or computed from such values alone by ops without side effects. ExecuTorch's `constant_prop_pass`
 replaces every such value in a program; here only those that a rule asks for are evaluated, so that
-no other constant grows (an expanded table, a dequantized weight).
+no other constant grows (an expanded table). A constant that is quantized and dequantized is known
+too, with its rounding, unless stock fuses the pair into a quantized op.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Container
 from typing import Any, cast
 
 import torch
@@ -22,7 +24,7 @@ from etvk_guard.lowering.graph import op_name
 
 __all__ = ["Constants"]
 
-_QUANTIZED_NAMESPACES = ("quantized_decomposed.", "torchao.", "et_vk.")
+_OWN_NAMESPACE = "et_vk."
 
 
 class Constants:
@@ -32,8 +34,13 @@ class Constants:
     preprocessing, it can also say the values.
     """
 
-    def __init__(self, program: ExportedProgram) -> None:
-        """Read a program, in the time of one pass over its graph."""
+    def __init__(self, program: ExportedProgram, fused: Container[Node] = ()) -> None:
+        """Read a program, in the time of one pass over its graph.
+
+        Args:
+            program: a program in the edge dialect.
+            fused: calls that stock fuses with others, whose results there will not be.
+        """
         signature = program.graph_signature
         self._program = program
         self._parameters = dict(signature.inputs_to_parameters)
@@ -43,7 +50,7 @@ class Constants:
         self._values: dict[Node, Any] = {}
         self._known: set[Node] = set()
         for node in program.graph_module.graph.nodes:
-            if self.leaf(node) or self._computed(node):
+            if self.leaf(node) or (node not in fused and self._computed(node)):
                 self._known.add(node)
 
     def leaf(self, node: object) -> bool:
@@ -165,10 +172,7 @@ def _pure(node: Node) -> bool:
     if node.target is operator.getitem:
         return True
     name = op_name(node)
-    if (
-        name.startswith(_QUANTIZED_NAMESPACES)
-        or node.target is exir_ops.edge.aten.empty.memory_format
-    ):
+    if name.startswith(_OWN_NAMESPACE) or node.target is exir_ops.edge.aten.empty.memory_format:
         return False
     op = getattr(node.target, "_op", node.target)
     if not isinstance(op, torch._ops.OpOverload) or op._schema.is_mutable:

@@ -15,8 +15,8 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from etvk_guard.lowering import _compat
 from etvk_guard.lowering.audit import audit_node
 from etvk_guard.lowering.constants import Constants
-from etvk_guard.lowering.graph import module_path, op_name
-from etvk_guard.lowering.report import Entry, LoweringReport
+from etvk_guard.lowering.graph import op_name
+from etvk_guard.lowering.report import LoweringReport
 from etvk_guard.lowering.rules import RULES
 from etvk_guard.lowering.site import Decision, Match, Rule, Runtime, Verdict, View
 
@@ -55,13 +55,14 @@ class Plan:
     def __init__(self, program: ExportedProgram, runtime: Runtime) -> None:
         """An empty plan; `find` fills it."""
         self.program = program
-        constants = Constants(program)
-        self.view = View(constants, runtime, _compat.vulkan_supported_ops)
+        self.runtime = runtime
+        self.view = View(Constants(program), runtime, _compat.vulkan_supported_ops)
         self.sites: list[Site] = []
         self.kept_out: dict[Node, str] = {}
         self._claimed: dict[Node, list[Site]] = {}
         self._breaches: dict[Node, str] = {}
         self._dropped: set[Node] = set()
+        self._apart: set[Node] = set()
 
     def find(self, stock: Any) -> None:
         """Find the sites and the breaches, given stock's own idea of what the delegate runs."""
@@ -71,6 +72,15 @@ class Plan:
         self._breaches.clear()
         calls = [n for n in self.program.graph_module.graph.nodes if n.op == "call_function"]
         fused = stock.fusable_nodes
+        constants = self.view.constants
+        if fused or self._apart:
+            constants = Constants(self.program, fused | self._apart)
+        self.view = View(
+            constants,
+            self.runtime,
+            _compat.vulkan_supported_ops,
+            lambda node: bool(stock.is_node_supported({}, node)),
+        )
         for rule in RULES:
             for node in calls:
                 if node in fused or node in self._claimed or node in self._dropped:
@@ -92,9 +102,18 @@ class Plan:
         return self._breaches.get(node, "")
 
     def settle(self) -> bool:
-        """Drop the sites that the partition tore apart. True if there are none."""
+        """Deal with the sites that the partition tore apart. True if there are none.
+
+        Constants that are computed in another delegate, or on the CPU, come from there: for the
+        next round they are run-time values. Any other site is dropped.
+        """
         torn = [s for s in self.sites if s.verdict.rewrites and len(s.tags()) > 1]
-        self._dropped.update(site.match.anchor for site in torn)
+        for site in torn:
+            computed = set(filter(self.view.constants.computed, site.verdict.claims))
+            if computed:
+                self._apart |= computed
+            else:
+                self._dropped.add(site.match.anchor)
         return not torn
 
     def record(self, report: LoweringReport) -> dict[Node, int]:
@@ -109,28 +128,16 @@ class Plan:
             elif verdict.rewrites:
                 stamps[anchor] = len(report.entries)
             before = verdict.before or len(site.claims)
-            self._enter(
-                report, anchor, site.rule.name, site.match.form, decision, reason, (before, after)
+            form, ops = site.match.form, (before, after)
+            report.record(
+                anchor, site.rule.name, form, decision, reason, ops, program=report.programs
             )
         for node, reason in self.kept_out.items():
             if not any(s.match.anchor is node for s in self.sites):
-                self._enter(report, node, "audit", op_name(node), Decision.CPU, reason, (1, 1))
+                form, program = op_name(node), report.programs
+                report.record(node, "audit", form, Decision.CPU, reason, (1, 1), program=program)
         report.programs += 1
         return stamps
-
-    def _enter(
-        self,
-        report: LoweringReport,
-        node: Node,
-        rule: str,
-        form: str,
-        decision: Decision,
-        reason: str,
-        ops: tuple[int, int],
-    ) -> None:
-        site = module_path(node) or node.name
-        entry = Entry(report.programs, site, node.name, rule, form, decision, reason, *ops)
-        report.add(entry)
 
     def _add(self, rule: Rule, match: Match, stock: Any) -> None:
         site = Site(rule, match, rule.check(match, self.view))

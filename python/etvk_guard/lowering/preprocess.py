@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch.export import ExportedProgram
@@ -46,10 +47,33 @@ def preprocess(
         return serialize(graph, *args, **kwargs)
 
     names = {
-        "FusePatternsPass": _compat.GuardedFusePatterns,
+        "FusePatternsPass": partial(
+            _compat.GuardedFusePatterns, partial(evaluate_left, pending.report)
+        ),
         "serialize_vulkan_graph": audited,
     }
     return _compat.rebind(original, names)(cls, program, compile_specs)
+
+
+def evaluate_left(report: LoweringReport, program: ExportedProgram) -> int:
+    """Evaluate, in place, the constants that the delegate cannot compute as stock fused them.
+
+    Whether stock fuses may depend on the values: a weight that fits four bits, say. Returns how
+    many were evaluated.
+    """
+    supported = _compat.vulkan_supported_ops
+    view = View(Constants(program), "stock", supported, lambda node: True)
+    rule, editor, count = _BY_NAME["constant_value"], GraphEditor(program), 0
+    for node in list(program.graph_module.graph.nodes):
+        match = rule.pattern(node, view)
+        if match is None:
+            continue
+        verdict = rule.rewrite(match, rule.check(match, view), view, editor)
+        report.log(report.record(node, rule.name, match.form, verdict.decision, "", (1, 0)))
+        count += 1
+    if count:
+        editor.finish()
+    return count
 
 
 def rewrite(program: ExportedProgram, report: LoweringReport, runtime: Runtime) -> None:
@@ -62,6 +86,8 @@ def rewrite(program: ExportedProgram, report: LoweringReport, runtime: Runtime) 
     editor = GraphEditor(program)
     view = View(Constants(program), runtime, _compat.vulkan_supported_ops)
     for node in stamped:
+        if not node.users:
+            continue  # An earlier rewrite evaluated what used it.
         entry = report.entries[node.meta[SITE_KEY]]
         rule = _BY_NAME[entry.rule]
         match = rule.pattern(node, view)

@@ -12,7 +12,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from torch.fx import Node
 
+from etvk_guard.lowering.graph import module_path
 from etvk_guard.lowering.site import Decision
 
 __all__ = ["Entry", "LoweringReport"]
@@ -71,6 +73,23 @@ class LoweringReport:
     def add(self, entry: Entry) -> None:
         """Record one decision."""
         self.entries.append(entry)
+
+    def record(
+        self,
+        node: Node,
+        rule: str,
+        form: str,
+        decision: Decision,
+        reason: str,
+        ops: tuple[int, int],
+        program: int | None = None,
+    ) -> Entry:
+        """Record a decision about a node, and its place in the model."""
+        number = max(self.programs - 1, 0) if program is None else program
+        site = module_path(node) or node.name
+        entry = Entry(number, site, node.name, rule, form, decision, reason, *ops)
+        self.add(entry)
+        return entry
 
     def log(self, entry: Entry) -> None:
         """Write one decision to the log."""

@@ -9,7 +9,7 @@ preprocessing, on the delegate's own graph with real weights, right before the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, Protocol
@@ -96,11 +96,14 @@ class View:
         constants: what is known of its values.
         runtime: for which runtime it is lowered.
         supported: the ops that the delegate runs, in the registry's own keys.
+        runs: whether stock gives one call to the delegate; None when the graph is rewritten, where
+            it was asked already.
     """
 
     constants: Constants
     runtime: Runtime = "stock"
     supported: Iterable[Any] = ()
+    runs: Callable[[Node], bool] | None = None
 
     def evaluable(self, node: Node, inside: Iterable[Node]) -> bool:
         """Whether a known value can be evaluated in place, its chain then being of no use.
@@ -114,11 +117,11 @@ class View:
             for step in chain
         )
 
-    def no_larger(self, node: Node) -> bool:
-        """Whether a known value has no more elements than the constants that it comes from."""
+    def no_larger(self, node: Node, room: int = 0) -> bool:
+        """Whether a known value has no more elements than its constants, or than `room`."""
         chain = self.constants.chain(node)
         leaves = {n for step in chain for n in step.all_input_nodes if self.constants.leaf(n)}
-        return numel(node) <= sum(numel(leaf) for leaf in leaves)
+        return numel(node) <= max(sum(numel(leaf) for leaf in leaves), room)
 
 
 class Rule(Protocol):

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -95,3 +98,15 @@ def short(name: str) -> str:
     if name.endswith("_copy.Tensor"):
         return name
     return name.removesuffix(".default").removesuffix(".Tensor")
+
+
+def of_release(case: Case) -> Case:
+    """A case as the installed release lowers it: releases.json has what differs from 1.5.1.
+
+    Rows of that file are `delegates`, `cpu` and `decisions`, by release and by case.
+    """
+    table = json.loads((Path(__file__).parent / "releases.json").read_text())
+    row = table.get(importlib.metadata.version("executorch"), {}).get(case.name, {})
+    if "decisions" in row:
+        row["decisions"] = [tuple(decision) for decision in row["decisions"]]
+    return replace(case, **row)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import executorch.exir.passes._quant_patterns_and_replacements  # noqa: F401  (registers the ops)
 import torch
-from lowering_cases import HALF, Case, case, rand, weight
+from lowering_cases import HALF, Case, case, rand, rms, weight
 from torch import nn
 from torch.nn import functional
 
+torch.manual_seed(0)  # for modules, which draw their own weights
 B, T, D = 2, 3, 16
 X = rand(B, T, D)
 IMAGE = rand(1, 4, 8, 8)
@@ -63,9 +65,74 @@ PRODUCTS: list[Case] = [
          {"w": weight(8, D), "a": weight(8, 2), "b": weight(2, D)}),
     case("gram", lambda m, x: x @ x.T, [X[0]], "permute_copy mm",
          [("runtime_linear", "rewritten")]),
+    # A convolution on the CPU between two linear layers whose weights are parts of one parameter.
+    case("linear_parts", lambda m, x, k: (lambda a, b: functional.linear(functional.conv1d(
+        functional.linear(x, a), k), b))(*m.w.split(D)), [X, rand(T, T, 1)],
+         ["prepack split_with_sizes_copy view_copy linear view_copy",
+          "permute_copy view_copy mm view_copy"],
+         [("runtime_linear", "evaluated"), ("runtime_linear", "rewritten"), ("audit", CPU)],
+         {"w": weight(2 * D, D)}, cpu=["aten::convolution"]),
+    case("linear_of_itself", lambda m, x: x[..., :8] + functional.linear(m.w, m.w).sum(1), [X],
+         "prepack slice_copy.Tensor add", [("constant_value", "evaluated")], {"w": weight(8, D)}),
+    case("attention_module", lambda m, x, y: m.a(x, y, y, need_weights=False)[0],
+         [X[0], rand(5, D)],
+         "prepack prepack unsqueeze_copy unsqueeze_copy unsqueeze_copy squeeze_copy.dims linear "
+         "view_copy squeeze_copy.dims linear view_copy squeeze_copy.dims linear view_copy "
+         "permute_copy permute_copy permute_copy view_copy view_copy view_copy mul permute_copy "
+         "mul squeeze_copy.dims squeeze_copy.dims bmm view_copy _softmax amax eq bitwise_not "
+         "bitwise_not full_like where.self squeeze_copy.dims bmm view_copy permute_copy "
+         "permute_copy permute_copy view_copy linear unsqueeze_copy squeeze_copy.dims",
+         [("runtime_linear", "evaluated")] * 3
+         + [("masked_rows", "rewritten"), ("logical_not", "rewritten")]
+         + [("scalar_operand", "rewritten")] * 2, {"a": nn.MultiheadAttention(D, 2)}),
+    case("linear_bias_runtime", lambda m, x, b: functional.linear(x, m.w, b), [X, rand(8)],
+         "view_copy linear add view_copy", [("runtime_linear", "rewritten")], {"w": weight(8, D)},
+         reason="bias `inputs_1` float32[8] is a run-time value"),
+    case("linear_bias_computed", lambda m, x: functional.linear(x, m.w, m.b * 2), [X],
+         "view_copy linear view_copy", [("runtime_linear", "evaluated")],
+         {"w": weight(8, D), "b": weight(8)}),
     case("attention", lambda m, x: torch.softmax(x @ x.transpose(1, 2), -1) @ x, [X],
          "permute_copy view_copy view_copy bmm view_copy _softmax view_copy view_copy bmm "
          "view_copy", []),
+]  # fmt: skip
+
+
+def _half_turned(x: torch.Tensor) -> torch.Tensor:
+    half = x.shape[-1] // 2
+    return torch.cat((-x[..., half:], x[..., :half]), -1)
+
+
+def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    turned, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    return torch.cat((turned * cos + _half_turned(turned) * sin, rest), -1)
+
+
+def _turn(m: nn.Module, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    cos, sin = m.cos.unsqueeze(1), m.sin.unsqueeze(1)
+    return _turned(q, cos, sin), _turned(k, cos, sin)
+
+
+def _table(*shape: int) -> dict[str, torch.Tensor]:
+    """Cosines and sines of the same angles in both halves, as models have them."""
+    angles = rand(*shape[:-1], shape[-1] // 2, seed=3).repeat(*[1] * (len(shape) - 1), 2)
+    return {"cos": nn.Parameter(angles.cos()), "sin": nn.Parameter(angles.sin())}
+
+
+_PLAIN_TURN = (
+    " slice_copy.Tensor slice_copy.Tensor mul slice_copy.Tensor neg slice_copy.Tensor cat mul add"
+    " cat"
+)
+
+ROTARY: list[Case] = [
+    case("rotary", _turn, [rand(1, T, 4, D), rand(1, T, 2, D)],
+         "prepack prepack apply_rotary_emb_hf", [],
+         _table(T, 8)),
+    case("rotary_heads_first", _turn, [rand(1, 4, T, D), rand(1, 2, T, D)],
+         "prepack prepack unsqueeze_copy unsqueeze_copy" + 2 * _PLAIN_TURN, [],
+         _table(1, T, 8)),
+    case("rotary_heads_first_alike", _turn, [rand(1, 4, T, D), rand(1, 4, T, D)],
+         "prepack prepack unsqueeze_copy unsqueeze_copy" + 2 * _PLAIN_TURN, [],
+         _table(1, T, 8)),
 ]  # fmt: skip
 
 LEFT_OUT: list[Case] = [
@@ -97,10 +164,45 @@ LEFT_OUT: list[Case] = [
          [("audit", CPU)], {"n": nn.GroupNorm(2, 4)}, cpu=["aten::native_group_norm"],
          reason="not four-dimensional"),
     case("logical_not", lambda m, x: torch.where(torch.logical_not(x > 0), x, x * 2), [X],
-         ["gt.Scalar", "prepack mul where.self"], [("audit", CPU)], cpu=["aten::logical_not"],
-         reason="no runtime registers aten.logical_not.default"),
+         "prepack gt.Scalar bitwise_not mul where.self", [("logical_not", "rewritten")]),
     case("add_scalar", lambda m, x: torch.ops.aten.add.Scalar(x, 2.0), [X], "prepack add",
          [("scalar_operand", "rewritten")]),
 ]  # fmt: skip
 
-OP_CASES: list[Case] = [*LAYER_NORMS, *PRODUCTS, *LEFT_OUT]
+_Q = torch.ops.quantized_decomposed
+
+
+def _rounded(w: torch.Tensor) -> torch.Tensor:
+    """Quantized to eight bits and back: 0.05 apart, off by up to 0.025."""
+    quantized = _Q.quantize_per_tensor.default(w, 0.05, 0, -128, 127, torch.int8)
+    return _Q.dequantize_per_tensor.default(quantized, 0.05, 0, -128, 127, torch.int8)
+
+
+def _eight_bits(m: nn.Module) -> torch.Tensor:
+    return _Q.dequantize_per_channel.default(m.w, m.s, m.z, 0, -128, 127, torch.int8)
+
+
+EIGHT = {
+    "w": nn.Parameter((rand(8, D) * 40).to(torch.int8), requires_grad=False),
+    "s": nn.Parameter(rand(8).abs() / 40, requires_grad=False),
+    "z": nn.Parameter(torch.zeros(8, dtype=torch.int32), requires_grad=False),
+}
+
+QUANTIZED: list[Case] = [
+    case("rounded_norm", lambda m, x: rms(x) * _rounded(m.w), [X], "rms_norm",
+         [("rms_norm", "evaluated")], {"w": W}),
+    case("rounded_norm_td", lambda m, x: rms(x) * _rounded(m.w), [X], "prepack rms_norm mul",
+         [("rms_norm", "unit weight"), ("constant_value", "evaluated")], {"w": weight(T, D)}),
+    case("rounded_sum", lambda m, x: x + _rounded(m.w), [X], "prepack add",
+         [("constant_value", "evaluated")], {"w": W}),
+    case("rounded_linear", lambda m, x: functional.linear(x, _rounded(m.w)), [X],
+         "view_copy linear view_copy", [("runtime_linear", "evaluated")], {"w": weight(8, D)}),
+    case("rounded_conv", lambda m, x: functional.conv2d(x, _rounded(m.w)), [IMAGE], "convolution",
+         [("evaluate_weight", "evaluated")], {"w": weight(4, 4, 3, 3)}),
+    case("eight_bit_linear", lambda m, x: functional.linear(x, _eight_bits(m)), [X],
+         "view_copy linear view_copy", [("constant_value", "evaluated")], EIGHT),
+    case("eight_bit_sum", lambda m, x: x[..., :8] + _eight_bits(m).sum(1), [X],
+         "prepack slice_copy.Tensor add", [("constant_value", "evaluated")], EIGHT),
+]  # fmt: skip
+
+OP_CASES: list[Case] = [*LAYER_NORMS, *PRODUCTS, *ROTARY, *LEFT_OUT, *QUANTIZED]

@@ -16,7 +16,7 @@ from executorch.backends.vulkan.serialization.vulkan_graph_schema import (
     VkValue,
 )
 
-from etvk_guard.lowering import LoweringError
+from etvk_guard.lowering import LoweringError, _compat, audit
 from etvk_guard.lowering.audit import audit_graph
 from etvk_guard.lowering.vkgraph import settle_casts
 
@@ -67,7 +67,10 @@ ILLEGAL = {
     "column": (_graph(NORM, X, _tensor(8, 1, constant=0), EPS, OUT), "not one row of 8"),
     "linear": (_graph(LINEAR, X, _tensor(4, 8), NONE, OUT), "argument 1 \\(weight\\)"),
     "missing": (_graph(LAYER, X, NONE, NONE, NONE, EPS, OUT), "is missing"),
-    "no_builder": (_graph("aten.logical_not.default", X, OUT), "no runtime registers it"),
+    "no_builder": (
+        _graph("aten.logical_not.default", X, OUT),
+        "no runtime registers aten.logical_not",
+    ),
 }
 
 
@@ -87,6 +90,20 @@ def test_a_guarded_runtime_takes_a_runtime_weight_of_a_norm_only() -> None:
     audit_graph(ILLEGAL["runtime"][0], guarded_runtime=True)
     with pytest.raises(LoweringError, match=LINEAR):
         audit_graph(ILLEGAL["linear"][0], guarded_runtime=True)
+
+
+def test_an_op_that_only_later_runtimes_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowering of 1.4 accepts comparisons with a number, of which its runtime has `eq` only."""
+    monkeypatch.setattr(_compat, "minor_release", lambda: "1.4")
+    audit._lacking.cache_clear()
+    try:
+        audit_graph(_graph("aten.eq.Scalar", X, OUT), guarded_runtime=False)
+        with pytest.raises(LoweringError, match=r"of 1\.4 does not register aten\.gt\.Scalar"):
+            audit_graph(_graph("aten.gt.Scalar", X, OUT), guarded_runtime=False)
+    finally:
+        audit._lacking.cache_clear()
+    monkeypatch.undo()
+    audit_graph(_graph("aten.eq.Scalar", X, OUT), guarded_runtime=False)
 
 
 @pytest.mark.parametrize(

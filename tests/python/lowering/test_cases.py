@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from lowering_cases import Case
+from lowering_cases import Case, of_release
 from norm_cases import NORM_CASES
 from op_cases import OP_CASES
 
@@ -28,7 +28,7 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_case(name: str, lower: Any, close: Any) -> None:
-    case: Case = CASES[name]
+    case: Case = of_release(CASES[name])
     module, inputs = case.make()
     with torch.no_grad():
         expected = _outputs(copy.deepcopy(module).eval()(*inputs))

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Norms that stay unfused for their sizes or dtype. Only partitioned, not lowered."""
+"""What stays unfused for its sizes or dtype, or out. Only partitioned, not lowered."""
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
+import executorch.exir.passes._quant_patterns_and_replacements  # noqa: F401  (registers ops)
 import pytest
 import torch
 from executorch.exir import to_edge
 from lowering_cases import Module, rand, rms
 from torch.nn import functional
 
-from etvk_guard.lowering import Decision, Entry, GuardedVulkanPartitioner
+from etvk_guard.lowering import Decision, Entry, GuardedVulkanPartitioner, hook
 
 
 def decide(forward: Any, *inputs: torch.Tensor, dynamic: Any = None) -> Entry:
@@ -59,3 +61,28 @@ def test_decision(name: str) -> None:
     entry = decide(forward, x, dynamic=dynamic)
     assert entry.decision is decision
     assert reason in entry.reason
+
+
+def test_an_op_that_no_runtime_registers_stays_out() -> None:
+    """Stock delegates it, and the method aborts."""
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        choose = torch.ops.quantized_decomposed.choose_qparams.tensor
+        scale, _ = choose(x, -128, 127, 1e-5, torch.int8)
+        return rms(x) * 2 + scale.float()
+
+    program = torch.export.export(Module(forward), (rand(2, 3, 8),))
+    partitioner = GuardedVulkanPartitioner()
+    tagged = partitioner.partition(to_edge(program).exported_program()).tagged_exported_program
+    entry = next(e for e in partitioner.report if e.decision is Decision.CPU)
+    name = "quantized_decomposed.choose_qparams.tensor"
+    assert (entry.rule, entry.form) == ("audit", name)
+    assert entry.reason == f"no runtime registers {name}"
+    tags = {n.name: n.meta.get("delegation_tag") for n in tagged.graph.nodes}
+    assert tags[entry.node] is None
+    assert {tag for tag in tags.values() if tag}
+
+
+def test_nothing_holds_these_abandoned_partitions() -> None:
+    gc.collect()
+    assert not hook.armed()

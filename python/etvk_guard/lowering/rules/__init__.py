@@ -7,7 +7,9 @@ the norm's eps, and no site of its own.
 
 from __future__ import annotations
 
+from etvk_guard.lowering.rules.booleans import LogicalNot, MaskedRows
 from etvk_guard.lowering.rules.constant_scalar import ConstantScalar
+from etvk_guard.lowering.rules.constant_value import ConstantValue
 from etvk_guard.lowering.rules.evaluate import EvaluateWeight
 from etvk_guard.lowering.rules.half_mean import HalfMean
 from etvk_guard.lowering.rules.layer_norm import LayerNorm
@@ -23,7 +25,10 @@ RULES: tuple[Rule, ...] = (
     LayerNorm(),
     RuntimeLinear(),
     EvaluateWeight(),
+    MaskedRows(),
+    LogicalNot(),
     ScalarOperand(),
     HalfMean(),
     ConstantScalar(),
+    ConstantValue(),
 )

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every case of the lowering tests and every row of the table of models, lowered under guard."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import importlib.metadata
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "python" / "lowering"))
+
+from lowering_cases import Case
+from norm_cases import NORM_CASES, WRITTEN
+from op_cases import OP_CASES
+
+import exporting
+from models import MODELS, Model
+
+TABLES = Path(__file__).parent.parent / "python"
+Inputs = tuple[torch.Tensor, ...]
+
+
+@dataclass
+class Row:
+    """A program to lower, and what it must give.
+
+    Attributes:
+        lower: makes the `.pte`.
+        inputs: of each method.
+        expected: eager's outputs of one method.
+        methods: the names of its methods.
+        tolerance: relative to the largest value of eager's result.
+    """
+
+    lower: Callable[[], bytes]
+    inputs: Callable[[], Inputs]
+    expected: Callable[[str], list[torch.Tensor]]
+    tolerance: float
+    methods: list[str] = field(default_factory=lambda: ["forward"])
+
+
+def _listed(value: Any) -> list[torch.Tensor]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _lower_case(case: Case) -> bytes:
+    from executorch.exir import to_edge_transform_and_lower
+
+    from etvk_guard.lowering import GuardedVulkanPartitioner
+
+    module, inputs = case.make()
+    program = torch.export.export(module.eval(), inputs, dynamic_shapes=case.dynamic)
+    edge = to_edge_transform_and_lower(program, partitioner=[GuardedVulkanPartitioner()])
+    return bytes(edge.to_executorch().buffer)
+
+
+def _lower_model(model: Model) -> bytes:
+    from etvk_guard.lowering import guard
+
+    with guard():
+        return exporting.lower_stock(model)
+
+
+def _case(case: Case) -> Row:
+    def expected(method: str) -> list[torch.Tensor]:
+        module, inputs = case.make()
+        with torch.no_grad():
+            return _listed(copy.deepcopy(module).eval()(*inputs))
+
+    return Row(lambda: _lower_case(case), lambda: tuple(case.make()[1]), expected, case.tolerance)
+
+
+def _model(model: Model) -> Row:
+    def expected(method: str) -> list[torch.Tensor]:
+        make = model.make if method == "forward" else model.methods[method]
+        with torch.no_grad():
+            return _listed(make().eval()(*model.inputs()))
+
+    methods = ["forward", *model.methods]
+    return Row(lambda: _lower_model(model), model.inputs, expected, model.tolerance, methods)
+
+
+ROWS: dict[str, Row] = {case.name: _case(case) for case in (*NORM_CASES, WRITTEN, *OP_CASES)}
+ROWS |= {f"model_{name}": _model(model) for name, model in MODELS.items()}
+
+
+def key() -> str:
+    """Names what lowered programs depend on: the tables, the lowering, torch and executorch."""
+    import etvk_guard.lowering
+
+    sources = [*TABLES.glob("*.py"), *(TABLES / "lowering").glob("*.py"), Path(__file__)]
+    sources += Path(etvk_guard.lowering.__file__).parent.rglob("*.py")
+    parts = [path.read_bytes() for path in sorted(sources)]
+    parts += [importlib.metadata.version(name).encode() for name in ("torch", "executorch")]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def lowered_file(name: str, folder: Path) -> Path:
+    """The row's `.pte`, made once in `folder`."""
+    path = folder / f"{name}.pte"
+    if not path.exists():
+        _quick_patterns()
+        level = logging.root.manager.disable
+        logging.disable(logging.WARNING)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                data = ROWS[name].lower()
+        finally:
+            logging.disable(level)
+        made = path.with_suffix(".tmp")
+        made.write_bytes(data)
+        os.replace(made, path)
+    return path
+
+
+@functools.cache
+def _quick_patterns() -> None:
+    """Stock exports its rotary patterns anew at each look for them: most of the time."""
+    from executorch.backends.vulkan.patterns import fusable_patterns
+
+    for entry in fusable_patterns.values():
+        if entry.get_graphs_fn is not None:
+            entry.get_graphs_fn = functools.cache(entry.get_graphs_fn)
