@@ -7,7 +7,8 @@
 
 `write` makes chains of LENGTH norms and of one, cases for tests/vulkan/runner.cpp: in
 FOLDER/constant with a constant weight, in FOLDER/runtime with a weight that is an input, and in
-FOLDER/repaired the latter repaired. `table` reads what the runner printed, and prints JSON:
+FOLDER/repaired the latter repaired. `table` reads what the runner printed, in one run or
+several of the same NAME (the least counts), and prints JSON:
 microseconds a norm, by the difference of the two chains over LENGTH - 1 and by the delegate's own
 timestamps. The former has what the delegate does between two dispatches; where it was built with
 ET_EVENT_TRACER_ENABLED, that is two timestamps.
@@ -72,36 +73,44 @@ def write(folder: Path, shapes: tuple[tuple[int, int], ...]) -> None:
                 add_case(chain, pte.repair(data).data, folder / "repaired", listings["repaired"])
 
 
-LINE = re.compile(r"time +(\d+)x(\d+)_([a-z]+)_(\w+)_(\d+) +([\d.]+) us, of which ([\d.]+)")
+LINE = re.compile(
+    r"time +(\d+)x(\d+)_([a-z]+)_(\w+)_(\d+) +([\d.]+) us, of which ([\d.]+) us a norm"
+    r"(?:, ([\d.]+))?"
+)
 
 
-def rows_of(run: str, text: str) -> list[dict[str, object]]:
-    """What a run of the runner, called `run`, says of each kind of chain."""
+Times = dict[tuple[str, ...], tuple[float, ...]]
+
+
+def least(times: Times, run: str, text: str) -> None:
+    """Keep the least microseconds of each program that `text` tells: of all, a norm and CPUs."""
     if wrong := re.findall(r"^WRONG.*", text, re.MULTILINE):
         raise SystemExit("\n".join([f"{run}: the delegate's results are wrong", *wrong]))
-    times: dict[tuple[str, ...], dict[int, tuple[float, float]]] = {}
-    for *kind, length, micros, of_norm in LINE.findall(text):
-        times.setdefault(tuple(kind), {})[int(length)] = float(micros), float(of_norm)
-    return [
-        {
-            "run": run,
-            "rows": int(rows),
-            "width": int(width),
-            "dtype": dtype,
-            "storage": storage,
-            "us": (least[LENGTH][0] - least[1][0]) / (LENGTH - 1),
-            "us_gpu": least[LENGTH][1],
-        }
-        for (rows, width, dtype, storage), least in times.items()
-    ]
+    for *kind, whole, of_norm, cpu in LINE.findall(text):
+        new = (float(whole), float(of_norm), float(cpu or 0))
+        old = times.get((run, *kind), new)
+        times[(run, *kind)] = tuple(map(min, new, old))
+
+
+def rows_of(times: Times) -> list[dict[str, object]]:
+    """A row for each kind of chain and run."""
+    rows = []
+    for (run, height, width, dtype, storage, length), long in times.items():
+        if int(length) == LENGTH:
+            one = times[run, height, width, dtype, storage, "1"]
+            kind = {"rows": int(height), "width": int(width), "dtype": dtype, "storage": storage}
+            by_difference = [(a - b) / (LENGTH - 1) for a, b in zip(long, one, strict=True)]
+            us = {"us": by_difference[0], "us_gpu": long[1], "us_cpu": by_difference[2]}
+            rows.append({"run": run, **kind, **us})
+    return rows
 
 
 def table(device: str, results: list[str]) -> None:
-    rows = []
+    times: Times = {}
     for result in results:
         run, _, path = result.partition("=")
-        rows += rows_of(run, Path(path).read_text())
-    print(json.dumps({"device": device, "chain": LENGTH, "rows": rows}, indent=1))
+        least(times, run, Path(path).read_text())
+    print(json.dumps({"device": device, "chain": LENGTH, "rows": rows_of(times)}, indent=1))
 
 
 def main() -> None:
