@@ -173,7 +173,7 @@ class Repairer {
   // Why a finding stays; "": it is repaired; nullptr: it never was a case for repair.
   const std::string* why_left(size_t index, const Finding& finding) const {
     const auto fixes = fixes_.find(static_cast<uint32_t>(blobs_[index]));
-    if (blobs_[index] < 0 || fixes == fixes_.end() || finding.where.op_index < 0) {
+    if (blobs_[index] < 0 || fixes == fixes_.end() || finding.where.op_index < 0 || !finding.fixable) {
       return nullptr;
     }
     const auto site = fixes->second.left.find(static_cast<uint32_t>(finding.where.op_index));

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <string>
@@ -41,7 +42,7 @@ Error output_error(const char* doing, const char* path, int code) {
 // A file under construction. Closed, and removed if it has a name, unless it was published.
 class Temporary final : public Reader {
  public:
-  explicit Temporary(const char* path);
+  Temporary(const char* path, mode_t mode);
   ~Temporary() override { discard(); }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
@@ -61,11 +62,12 @@ class Temporary final : public Reader {
   Error sync_folder() const;
 
   std::string folder_;  // with its last '/', or "./"
+  const mode_t mode_;   // less what umask takes away
   std::string name_;    // empty: it has none
   int fd_ = -1;
 };
 
-Temporary::Temporary(const char* path) : folder_(path) {
+Temporary::Temporary(const char* path, mode_t mode) : folder_(path), mode_(mode) {
   const size_t slash = folder_.rfind('/');
   folder_ = slash == std::string::npos ? "./" : folder_.substr(0, slash + 1);
 }
@@ -90,7 +92,7 @@ std::string Temporary::fresh_name() const {
 
 bool Temporary::open_unnamed() {
 #ifdef O_TMPFILE
-  fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode_);
 #endif
   return fd_ >= 0;
 }
@@ -99,7 +101,7 @@ Error Temporary::open_named() {
   discard();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string name = fresh_name();
-    fd_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode_);
     if (fd_ >= 0) {
       name_ = std::move(name);
       return {};
@@ -264,21 +266,66 @@ Error fill(const Overlay& overlay, const Temporary& file, const char* path, Erro
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-// An output that exists must be a regular file, and not the input.
-Error check_output(const Overlay& overlay, const char* path, const char* input_path) {
-  struct stat output{}, input{};
-  if (::stat(path, &output) != 0) {
-    return errno == ENOENT ? Error() : output_error("cannot use", path, errno);
-  }
-  if (!S_ISREG(output.st_mode)) {
-    return make_error(ErrorCode::kOutputError, kNoOffset, "'%s' exists and is not a regular file", path);
-  }
-  const bool named = input_path != nullptr && ::stat(input_path, &input) == 0 && same_file(output, input);
+// Where the bytes are to go. Its permissions are those of a file that is there already, else the input's, as cp has it.
+struct Output {
+  std::string path;  // of the file itself, where the caller's path is a link to it
+  bool exists = false;
+  struct stat status{};
+  mode_t mode = 0666;
+};
+
+// Takes over the input's permissions, and says whether it is the output.
+bool is_input(const struct stat& input, Output* output) {
+  output->mode = input.st_mode & 0777;
+  return output->exists && same_file(output->status, input);
+}
+
+bool is_input(const Overlay& overlay, const char* input_path, Output* output) {
+  struct stat input{};
   const int descriptor = overlay.size() == 0 ? -1 : overlay.original().descriptor();
-  if (named || (descriptor >= 0 && ::fstat(descriptor, &input) == 0 && same_file(output, input))) {
+  return (input_path != nullptr && ::stat(input_path, &input) == 0 && is_input(input, output)) ||
+         (descriptor >= 0 && ::fstat(descriptor, &input) == 0 && is_input(input, output));
+}
+
+// Follows links, so that a link stays one. An output that exists must be a regular file, and not the input.
+Error find_output(const Overlay& overlay, const char* path, const char* input_path, Output* output) {
+  struct stat link{};
+  output->path = path;
+  if (::lstat(path, &link) == 0 && S_ISLNK(link.st_mode)) {
+    char* resolved = ::realpath(path, nullptr);
+    if (resolved == nullptr) {
+      return output_error("cannot follow the link", path, errno);
+    }
+    output->path = resolved;
+    std::free(resolved);
+  }
+  if (::stat(path, &output->status) != 0) {
+    if (errno != ENOENT) {
+      return output_error("cannot use", path, errno);
+    }
+  } else {
+    struct stat own{};
+    output->exists = true;
+    if (!S_ISREG(output->status.st_mode) || ::stat(output->path.c_str(), &own) != 0 || !same_file(own, output->status)) {
+      return make_error(ErrorCode::kOutputError, kNoOffset, "'%s' exists and is not a regular file", path);
+    }
+  }
+  if (is_input(overlay, input_path, output)) {
     return make_error(ErrorCode::kOutputIsInput, kNoOffset, "'%s' is the input", path);
   }
   return {};
+}
+
+// Owner and permissions of the file that is replaced, as far as this process may give them.
+void keep_status(const Output& output, int fd) {
+  if (!output.exists) {
+    return;
+  }
+  if (::fchown(fd, output.status.st_uid, output.status.st_gid) == 0) {
+    ::fchmod(fd, output.status.st_mode & 07777);
+  } else {
+    ::fchmod(fd, output.status.st_mode & 0777);
+  }
 }
 
 Error verify_program(const Reader& written) {
@@ -301,15 +348,17 @@ Error write_overlay(const Overlay& overlay, const char* path, const char* input_
   if (path == nullptr || *path == '\0') {
     return make_error(ErrorCode::kOutputError, kNoOffset, "the output has no name");
   }
-  if (Error error = check_output(overlay, path, input_path)) {
+  Output output;
+  if (Error error = find_output(overlay, path, input_path, &output)) {
     return error;
   }
-  Temporary file(path);
+  Temporary file(output.path.c_str(), output.mode);
   if (unnamed && file.open_unnamed()) {
+    keep_status(output, file.descriptor());
     if (Error error = fill(overlay, file, path, verify)) {
       return error;
     }
-    if (!file.publish(path)) {
+    if (!file.publish(output.path.c_str())) {
       return {};
     }
   }
@@ -317,10 +366,11 @@ Error write_overlay(const Overlay& overlay, const char* path, const char* input_
   if (Error error = file.open_named()) {
     return error;
   }
+  keep_status(output, file.descriptor());
   if (Error error = fill(overlay, file, path, verify)) {
     return error;
   }
-  return file.publish(path);
+  return file.publish(output.path.c_str());
 }
 
 Error write_file(const Overlay& overlay, const char* path, const char* input_path) {

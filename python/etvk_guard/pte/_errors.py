@@ -50,7 +50,7 @@ class EtvkGuardError(Exception):
     """A file cannot be read, repaired or written.
 
     Attributes:
-        code: the error's code, such as "EG005"; `etvk-guard findings` lists them.
+        code: the error's code, such as "EG005"; `etvk-guard findings` lists those of files.
         name: its name, such as "truncated".
         message: what is wrong, where, and what to do.
         where: where in the program.

@@ -50,6 +50,11 @@ class Overlay:
             return self._native.read(offset, size)
 
     @property
+    def input_path(self) -> bytes | None:
+        """A path to the file that the original's bytes are read from, if there is one."""
+        return self._reader.input_path
+
+    @property
     def extents(self) -> Sequence[Extent]:
         """The runs of bytes in order; together they are the whole overlay."""
         return tuple(
@@ -119,7 +124,7 @@ def repair(src: Source, dst: str | os.PathLike[Any] | None = None) -> RepairResu
         native = _native.repair(_native.Program(reader.native))
     if dst is not None:
         with reader.named(os.fsdecode(dst)):
-            native.write(path_bytes(dst), reader.path)
+            native.write(path_bytes(dst), reader.input_path)
     return RepairResult(
         changed=native.changed,
         repaired=findings_of(native.repaired),

@@ -7,10 +7,16 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
 
 from etvk_guard import _native
 from etvk_guard.pte._errors import EtvkGuardError
+
+if TYPE_CHECKING:
+    from array import array
+    from mmap import mmap
+
+    import numpy as np
 
 __all__ = ["RandomAccess", "Source", "SourceReader", "open_source", "path_bytes"]
 
@@ -30,27 +36,33 @@ class RandomAccess(Protocol):
         """Exactly `size` bytes from `offset`."""
 
 
-Source = (
-    str
-    | os.PathLike[str]
-    | os.PathLike[bytes]
-    | bytes
-    | bytearray
-    | memoryview
-    | BinaryIO
-    | RandomAccess
-)
+if TYPE_CHECKING:
+    _Buffer = bytes | bytearray | memoryview | mmap | array[Any] | np.ndarray[Any, Any]
+    Source = str | os.PathLike[str] | os.PathLike[bytes] | _Buffer | BinaryIO | RandomAccess
+else:
+    Source = Any
+
+
+_IO_ERROR = "EG001"
 
 
 class SourceReader:
     """A source as the C++ core reads it, and what is to be said of it when reading fails."""
 
     def __init__(
-        self, native: _native.Reader, path: bytes | None = None, reads: _Reads | None = None
+        self,
+        native: _native.Reader,
+        path: bytes | None = None,
+        reads: _Reads | None = None,
+        input_path: bytes | None = None,
     ) -> None:
-        """`path` names a source that is a file; `reads` are the calls of one that is an object."""
+        """`path` names a source that is a file; `reads` are the calls of one that is an object.
+
+        `input_path` leads to the file that is read, also where the source is not its path.
+        """
         self.native = native
         self.path = path
+        self.input_path = path if input_path is None else input_path
         self._reads = reads
 
     @property
@@ -108,14 +120,45 @@ def path_bytes(path: str | os.PathLike[Any]) -> bytes:
 
 
 def open_source(src: Source) -> SourceReader:
-    """A reader of `src`. Raises EtvkGuardError for a path that cannot be opened, else TypeError."""
-    if isinstance(src, bytes | bytearray | memoryview):
-        return SourceReader(_native.Reader.memory(src))
+    """A reader of `src`. Raises EtvkGuardError for what cannot be opened, else TypeError."""
     if isinstance(src, str | os.PathLike):
         return _open_path(path_bytes(src))
+    buffer = _as_buffer(src)
+    if buffer is not None:
+        return SourceReader(_native.Reader.memory(buffer))
     read, size = _random_access(src)
     reads = _Reads(read)
-    return SourceReader(_native.Reader.callback(size, reads), reads=reads)
+    native = _native.Reader.callback(size, reads)
+    return SourceReader(native, reads=reads, input_path=_input_path(src))
+
+
+def _as_buffer(src: Any) -> memoryview | None:
+    try:
+        return memoryview(src).cast("B")
+    except TypeError:
+        if isinstance(src, memoryview):
+            raise TypeError("src must be contiguous") from None
+        return None
+    except ValueError as error:  # released, or a closed file in memory
+        raise _unreadable(str(error)) from error
+
+
+def _input_path(src: Any) -> bytes | None:
+    """A path to the file that an object reads, if there is one."""
+    known = getattr(src, "input_path", None)
+    if isinstance(known, bytes):
+        return known
+    try:
+        return b"/dev/fd/%d" % src.fileno()
+    except (AttributeError, OSError, TypeError, ValueError):
+        return None
+
+
+def _unreadable(problem: str) -> EtvkGuardError:
+    from etvk_guard import contract  # read only where something is wrong
+
+    error = contract.error(_IO_ERROR)
+    return EtvkGuardError(error.code, error.name, problem, advice=error.advice)
 
 
 def _open_path(path: bytes) -> SourceReader:
@@ -130,8 +173,10 @@ def _random_access(src: Any) -> tuple[Callable[[int, int], bytes], int]:
     if hasattr(src, "read") and hasattr(src, "seek"):
         return _seeking(src)
     if hasattr(src, "read") and hasattr(src, "size"):
-        size = src.size() if callable(src.size) else src.size
-        return src.read, int(size)
+        size = int(src.size() if callable(src.size) else src.size)
+        if not 0 <= size < 1 << 63:
+            raise _unreadable(f"the source says that it has {size} bytes")
+        return src.read, size
     raise TypeError(
         "src must be a path, a bytes-like object, a binary file or an object with `size` and "
         f"`read(offset, size)`, not {type(src).__name__}"
@@ -152,6 +197,11 @@ def _seeking(file: BinaryIO) -> tuple[Callable[[int, int], bytes], int]:
                 size -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    with lock:
-        size = file.seek(0, os.SEEK_END)
+    try:
+        with lock:
+            file.seek(0, os.SEEK_END)
+            size = file.tell()
+    except (OSError, ValueError) as error:  # a pipe, or closed
+        why = str(error).rstrip(".")
+        raise _unreadable(f"the source cannot be read at random: {why}") from error
     return read, size

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from etvk_guard.pte import Delegate, Graph, VkTensor
 
 # Larger tensors than this are refused: it is an oracle, not a runtime.
-MAX_TENSOR_BYTES: Final = 1 << 34
+MAX_TENSOR_BYTES: Final = 1 << 31
 
 
 ConstantBytes = Callable[[str], bytes | None]

@@ -231,5 +231,19 @@ TEST(Repair, WhatHasNoLegalFormIsLeft) {
   EXPECT_EQ(made->repair.remaining[2].code, FindingCode::kUnknownOp);
 }
 
+// One op with a finding that a rewrite is for and one that stays.
+TEST(Repair, PartOfAnOp) {
+  GraphBuilder graph;
+  const int x = graph.input({7, 4});
+  const int results = graph.value_list({graph.tensor({7, 4}), graph.tensor({7, 1}), graph.tensor({7, 1})});
+  const int eps = graph.constant({1});
+  graph.op("aten.native_layer_norm.default", {x, graph.int_list({4}), graph.null(), graph.null(), eps, results});
+  const auto made = run(program_of(graph).build());
+  ASSERT_FALSE(made->error) << made->error.message;
+  EXPECT_EQ(made->repair.repaired.size(), 2u);
+  ASSERT_EQ(made->repair.remaining.size(), 1u);
+  EXPECT_EQ(made->repair.remaining[0].code, FindingCode::kConstantInput);
+}
+
 }  // namespace
 }  // namespace etvk_guard::testing

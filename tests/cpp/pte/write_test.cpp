@@ -150,7 +150,7 @@ TEST_P(Write, NothingAtAll) {
   EXPECT_TRUE(contents(out_).empty());
 }
 
-TEST_P(Write, ReplacesAnOlderOutputAndKeepsToTheUmask) {
+TEST_P(Write, ReplacesAnOlderOutputWithItsPermissions) {
   put(out_, random_bytes(100));
   ::chmod(out_.c_str(), 0600);
   const Bytes original = random_bytes(50);
@@ -164,7 +164,7 @@ TEST_P(Write, ReplacesAnOlderOutputAndKeepsToTheUmask) {
   EXPECT_TRUE(contents(out_) == original);
   struct stat status{};
   ASSERT_EQ(::stat(out_.c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777, 0640u);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
   EXPECT_EQ(names(), std::set<std::string>{"out.pte"});
 }
 
@@ -272,7 +272,46 @@ TEST_P(Write, NeverOverItsInput) {
   EXPECT_EQ(names(), (std::set<std::string>{"in.pte", "symlink", "twice", "hardlink"}));
 }
 
-TEST_P(Write, ALinkToAnotherFileIsReplacedItself) {
+mode_t mode_of(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
+}
+
+TEST_P(Write, Permissions) {
+  const std::string in = folder_ + "/in.pte";
+  put(in, random_bytes(20));
+  ASSERT_EQ(::chmod(in.c_str(), 0640), 0);
+  FileReader reader;
+  ASSERT_FALSE(FileReader::open(in.c_str(), &reader));
+  Overlay overlay(reader);
+  overlay.append_original(0, 20);
+  const mode_t before = ::umask(022);
+  ASSERT_FALSE(write(overlay));
+  EXPECT_EQ(mode_of(out_), 0640u);  // the input's
+  ASSERT_EQ(::chmod(out_.c_str(), 0606), 0);
+  ASSERT_FALSE(write(overlay));
+  EXPECT_EQ(mode_of(out_), 0606u);  // those of the file that is replaced
+  ASSERT_EQ(::unlink(out_.c_str()), 0);
+  const Bytes original = random_bytes(20);
+  const BytesReader memory(original.data(), original.size());
+  Overlay unnamed(memory);
+  unnamed.append_original(0, 20);
+  ASSERT_FALSE(write(unnamed));
+  EXPECT_EQ(mode_of(out_), 0644u);
+  ::umask(before);
+}
+
+TEST_P(Write, ALinkToNothing) {
+  ASSERT_EQ(::symlink("nowhere", out_.c_str()), 0);
+  const Bytes original = random_bytes(20);
+  const BytesReader reader(original.data(), original.size());
+  Overlay overlay(reader);
+  overlay.append_original(0, 20);
+  EXPECT_EQ(write(overlay).code, ErrorCode::kOutputError);
+  EXPECT_EQ(names(), std::set<std::string>{"out.pte"});
+}
+
+TEST_P(Write, ALinkStaysOne) {
   put(folder_ + "/other", random_bytes(10));
   ASSERT_EQ(::symlink("other", out_.c_str()), 0);
   const Bytes original = random_bytes(20, 5);
@@ -280,8 +319,11 @@ TEST_P(Write, ALinkToAnotherFileIsReplacedItself) {
   Overlay overlay(reader);
   overlay.append_original(0, 20);
   ASSERT_FALSE(write(overlay));
-  EXPECT_TRUE(contents(out_) == original);
-  EXPECT_TRUE(contents(folder_ + "/other") == random_bytes(10));
+  EXPECT_TRUE(contents(folder_ + "/other") == original);
+  struct stat status{};
+  ASSERT_EQ(::lstat(out_.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISLNK(status.st_mode));
+  EXPECT_EQ(names(), (std::set<std::string>{"other", "out.pte"}));
 }
 
 TEST_P(Write, ADiskThatIsFull) {

@@ -137,3 +137,14 @@ def test_a_closed_pipe_is_no_traceback(stock: Stock) -> None:
     )
     assert done.stdout.startswith("EG")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_output_that_cannot_be_written(more: tuple[str, ...], stock: Stock) -> None:
+    command = [sys.executable, "-m", "etvk_guard", "check", str(stock("leaf")), *more]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("etvk-guard: cannot write the output: ")
+    assert len(done.stderr.splitlines()) == 1

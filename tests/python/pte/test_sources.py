@@ -8,10 +8,12 @@ import mmap
 import os
 import sys
 import threading
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from etvk_guard import EtvkGuardError, check, open_program, repair
@@ -59,6 +61,9 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "memoryview": lambda path: memoryview(path.read_bytes()),
     "slice": lambda path: memoryview(b"12345" + path.read_bytes() + b"6")[5:-1],
     "mmap": mapped,
+    "mmap object": lambda path: mapped(path).obj,
+    "array": lambda path: array("B", path.read_bytes()),
+    "numpy": lambda path: np.frombuffer(path.read_bytes(), dtype=np.int16),
     "bytesio": lambda path: io.BytesIO(path.read_bytes()),
     "short reads": lambda path: Dribble(path.read_bytes()),
     "file": lambda path: path.open("rb"),
@@ -185,6 +190,42 @@ def test_a_text_file_is_refused(tmp_path: Path) -> None:
     with path.open() as file, pytest.raises(EtvkGuardError) as caught:
         check(file)  # type: ignore[arg-type]
     assert isinstance(caught.value.__cause__, TypeError)
+
+
+def test_what_cannot_be_read_at_random(faulty: Path) -> None:
+    ends = os.pipe()
+    with open(ends[1], "wb"), open(ends[0], "rb") as pipe, faulty.open("rb") as closed:
+        closed.close()
+        for source in (pipe, closed):
+            with pytest.raises(EtvkGuardError, match="EG001 io-error: the source cannot be read"):
+                check(source)
+    released = memoryview(b"ET12")
+    released.release()
+    with pytest.raises(EtvkGuardError, match=r"EG001 io-error: .*released"):
+        check(released)
+    with pytest.raises(TypeError, match="contiguous"):
+        check(memoryview(faulty.read_bytes())[::2])
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 70])
+def test_a_size_that_is_none(size: int, faulty: Path) -> None:
+    class Lying(Ranges):
+        @property
+        def size(self) -> int:
+            return size
+
+    with pytest.raises(EtvkGuardError, match=f"EG001 .*it has {size} bytes"):
+        check(Lying(faulty.read_bytes()))
+
+
+def test_the_input_is_known_by_whatever_reads_it(faulty: Path, tmp_path: Path) -> None:
+    path = tmp_path / "in.pte"
+    path.write_bytes(faulty.read_bytes())
+    with path.open("rb") as file, pytest.raises(EtvkGuardError, match="EG019"):
+        repair(file, path)
+    with pytest.raises(EtvkGuardError, match="EG019"):
+        repair(repair(path).overlay, path)
+    assert path.read_bytes() == faulty.read_bytes()
 
 
 @pytest.mark.parametrize("source", [None, 3, object(), ["model.pte"], lambda: b""])

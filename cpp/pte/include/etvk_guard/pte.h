@@ -201,8 +201,9 @@ struct Repair {
 ETVK_GUARD_API Error repair(const Program& program, Repair* into);
 
 // Streams an overlay to `path`: writes to a sibling temporary, fsyncs, renames over `path`. `input_path` (may be nullptr) is the
-// file that the overlay reads: a `path` that is the same file, also through a link, is refused (kOutputIsInput). On failure no
-// file is left behind.
+// file that the overlay reads: a `path` that is the same file, also through a link, is refused (kOutputIsInput). Where `path` is
+// a link, the file that it leads to is replaced. Permissions are those of the file that was there, else the input's. On failure
+// no file is left behind.
 ETVK_GUARD_API Error write_file(const Overlay& overlay, const char* path, const char* input_path);
 
 }  // namespace etvk_guard
