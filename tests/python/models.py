@@ -233,6 +233,17 @@ _STORAGE = {
     ),
 }
 
+# No texture is small enough: all goes to buffers. The overrides above only change the default.
+_BUFFERS = {"texture_limits": (1, 1, 1)}
+
+_IN_BUFFERS = {
+    "in_buffers": _runtime(1, 1, 64, options=_BUFFERS),
+    "in_buffers_b1d": _runtime(2, 1, 64, options=_BUFFERS),
+    "in_buffers_constant": replace(_constant(lambda: Parameter(2, 1, 64)), options=_BUFFERS),
+    "in_buffers_half": replace(_DTYPES["half_one_plus"], options=_BUFFERS),
+    "in_buffers_odd": replace(_SHAPES["odd"], options=_BUFFERS),
+}
+
 _PROGRAMS = {
     "shared": Model(
         lambda: Shared(64),
@@ -315,6 +326,7 @@ MODELS: Mapping[str, Model] = {
     **_SHAPES,
     **_DTYPES,
     **_STORAGE,
+    **_IN_BUFFERS,
     **_PROGRAMS,
     **_LAYER_NORMS,
 }
