@@ -55,10 +55,10 @@ def _error(outputs: list[Any], expected: torch.Tensor) -> float:
 
 
 def _message(failure: object) -> str:
-    """The first line of a message, or of its cause's, without what is of this machine only."""
+    """The start of a message, or of its cause's, without what is of this machine only."""
     while isinstance(failure, Exception) and failure.__cause__ is not None:
         failure = failure.__cause__
-    line = (str(failure).strip().splitlines() or [""])[0]
+    line = " ".join(str(failure).split("`etvk-guard")[0].strip().splitlines()[:2])
     line = re.sub(r"\S*/(?=backends/vulkan/|site-packages/)", "", line)
     return re.sub(r"0x[0-9a-f]+", "0x..", line)[:LENGTH]
 
@@ -204,7 +204,7 @@ def _notes(name: str, result: dict[str, Any]) -> list[str]:
         made = result[which]
         said = made.get("failed") or str(made.get("delegate", made.get("reference", "")))
         if "failed" in made or said.startswith(("aborts", "wrong")):
-            lines.append(f"- {name}, {which}: {said}")
+            lines.append(f"- {name}, {which}: {_message(said)}")
     lines += [
         f"- {name}, kept out or left unfused: {line}"
         for line in dict.fromkeys(result["guarded"].get("left", []))
