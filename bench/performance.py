@@ -227,13 +227,13 @@ def why_missed(device: Device) -> str:
     single = device.kernels["float", "texture3d", 8192, 4096]
     return (
         "Of the misses: 0.4 of stock's time at 2048x2048 in buffers of floats would be faster than "
-        "a copy of the bytes. In textures it is their units that limit, which take as long for four "
-        "halves as for four floats, and not memory: a copy from texture to texture, each texel read "
-        f"and written once, takes {us(single, 'us_texture_copy')} us for 8192x4096 floats (the norm "
-        f"{us(single)}), and {us(half, 'us_texture_copy')} us for halves (the norm {us(half)}). "
-        "Beside stock, the delegate's own 1.5 us a dispatch count on both sides; without them, "
-        "1x4096 in textures takes less than half of the plain scheme that stock's kernels have "
-        "(column us_baseline of kernels.json)."
+        "a copy of the bytes. In textures it is their units that limit, not memory: a copy from "
+        "texture to texture, each texel read and written once, takes "
+        f"{us(single, 'us_texture_copy')} us for 8192x4096 floats (the norm {us(single)}), and "
+        f"{us(half, 'us_texture_copy')} us for halves (the norm {us(half)}). Beside stock, the "
+        "delegate's own 1.5 us a dispatch count on both sides; without them, 1x4096 in textures "
+        "takes less than half of the plain scheme that stock's kernels have (us_baseline in "
+        "kernels.json)."
     )
 
 

@@ -17,6 +17,9 @@
 namespace etvk_guard::vulkan {
 namespace {
 
+// For whoever must know before the library is loaded: it may bring the runtime of another release into the process.
+__attribute__((used)) const char kBuiltFor[] = "etvk-guard: built for executorch " ETVK_GUARD_EXECUTORCH_VERSION;
+
 Control& control();
 
 struct Builder {

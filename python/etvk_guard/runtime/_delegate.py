@@ -23,6 +23,7 @@ BACKEND: Final = "VulkanBackend"
 BACKEND_VARIABLE: Final = "ETVK_GUARD_BACKEND"
 BUILDER_VARIABLE: Final = "ETVK_GUARD_BUILDER"
 BUILDER_FILE: Final = "libetvk_guard_vulkan.so"
+BUILT_FOR: Final = b"etvk-guard: built for executorch "  # in the builder library; a version follows
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,29 @@ def _usual_places() -> list[str]:
     return [str(file) for file in files if file.is_file()]
 
 
+def _built_for(path: str) -> str:
+    """The release of executorch that a builder library says it is for, without loading it."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return "unknown"
+    at = data.find(BUILT_FOR)
+    end = data.find(b"\0", at)
+    return "unknown" if at < 0 else data[at + len(BUILT_FOR) : end].decode("ascii", "replace")
+
+
+def _refuse_other_release(path: str) -> None:
+    """A library of another release would bring a second runtime along, which ends the process."""
+    built, installed = _built_for(path), executorch_version()
+    if built == "unknown" or installed is None:
+        return
+    if built.split(".")[:2] != installed.split(".")[:2]:
+        message = f"{path} was built for executorch {built}, and {installed} is installed"
+        raise _errors.error(_errors.NO_BUILDER, message)
+
+
 def _open_builder(path: str) -> Builder:
+    _refuse_other_release(path)
     library = _load(path, _errors.NO_BUILDER)
     try:
         return Builder(library, path)
