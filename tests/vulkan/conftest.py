@@ -19,6 +19,7 @@ import pytest
 
 HERE = Path(__file__).parent
 TABLE = HERE.parent / "python"
+sys.path.insert(0, str(HERE))  # for lowered.py
 VARIABLES = ("ETVK_GUARD_BACKEND", "ETVK_GUARD_BUILDER")
 
 
