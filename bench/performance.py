@@ -266,15 +266,15 @@ for their bytes. 2048 rows of 4096; "batch" is `[B,1,D]` with 8 rows a batch.
 
 
 def cpu_section(device: Device) -> str:
-    ratio, key = worst_against_stock(device, "us_cpu")
+    ratio, key = worst_against_stock(device, "us")
     verdict = "met" if ratio <= 1 else f"**missed** at {label(key)}"
     intro = (
-        "Microseconds on CPUs, by the difference of chains inside the delegate. Target: no slower "
+        "Microseconds by the difference of chains inside the delegate. Target: no slower "
         f"than stock for any shape: {verdict}, the largest ratio is {ratio:.2f}."
     )
     parts = [f"## {device.about['name']}", about(device), intro]
     for dtype in ("float", "half"):
-        parts += [f"### {dtype}", chain_table(device, dtype, "us_cpu")]
+        parts += [f"### {dtype}", chain_table(device, dtype, "us")]
     return "\n\n".join(parts)
 
 
