@@ -217,7 +217,8 @@ CHAINS = """\
 Inside the delegate, each as it would run in an app: the stock file with a constant weight on the
 stock delegate and under the builder; the faulty file with a run-time weight under the builder
 (stock aborts on it); and that file repaired, on the stock delegate (norm, then multiply).
-Microseconds a norm by the delegate's own timestamps, which wrap each dispatch and cost 1.5 us.
+Microseconds a norm by the delegate's own timestamps, which wrap each dispatch and seem to cost
+about 1.5 us.
 """
 
 
@@ -227,13 +228,13 @@ def why_missed(device: Device) -> str:
     single = device.kernels["float", "texture3d", 8192, 4096]
     return (
         "Of the misses: 0.4 of stock's time at 2048x2048 in buffers of floats would be faster than "
-        "a copy of the bytes. In textures it is their units that limit, not memory: a copy from "
-        "texture to texture, each texel read and written once, takes "
+        "a copy of the bytes. In textures the limit seems to be their units, not memory (inferred, "
+        "not profiled): a copy from texture to texture, each texel read and written once, takes "
         f"{us(single, 'us_texture_copy')} us for 8192x4096 floats (the norm {us(single)}), and "
         f"{us(half, 'us_texture_copy')} us for halves (the norm {us(half)}). Beside stock, the "
-        "delegate's own 1.5 us a dispatch count on both sides; without them, 1x4096 in textures "
-        "takes less than half of the plain scheme that stock's kernels have (us_baseline in "
-        "kernels.json)."
+        "delegate's own cost of a dispatch, about 1.5 us, counts on both sides; without it, 1x4096 "
+        "in textures takes less than half of the plain scheme that stock's kernels have "
+        "(us_baseline in kernels.json)."
     )
 
 
