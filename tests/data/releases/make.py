@@ -4,8 +4,8 @@
     pip install executorch==1.3.1   # or 1.4.1, 1.5.1
     python tests/data/releases/make.py [NAME...]
 
-writes `tests/data/releases/1.3.1/NAME.pte` for rows of `tests/python/models.py`, those named below if
-none is given.
+writes `tests/data/releases/1.3.1/NAME.pte` for rows of `tests/python/models.py`, those named below
+if none is given.
 The files are kept: every later version of etvk-guard must read them.
 """
 
