@@ -29,6 +29,11 @@ bool is_row(const TensorDesc& desc, int64_t row) {
 
 std::string tensor_text(const TensorDesc& desc) { return std::string(dtype_name(desc.dtype)) + " " + dims_text(desc.dims); }
 
+// A texture that says so itself: what "default" comes to is the delegate's affair.
+bool is_packed_otherwise(const TensorDesc& desc) {
+  return desc.storage == Storage::kTexture3D && desc.layout != Layout::kDefault && desc.layout != Layout::kWidthPacked;
+}
+
 bool refused(const NormSite& site, Target target) { return plan_norm(site, target).form == Form::kRefused; }
 
 // Checks one op of one delegate.
@@ -112,6 +117,9 @@ class OpChecker {
       add(FindingCode::kNormDims, "normalized_shape", "the norm is over more than the last dim", false);
     }
     const int32_t x = operand(0);
+    if (norm_ != nullptr && norm_->kind == NormKind::kRms && graph_.tensor(x) != nullptr && is_packed_otherwise(graph_.describe(x))) {
+      add(FindingCode::kNormLayout, "x", culprit("x", x), false);
+    }
     for (const InputRank& row : kInputRanks) {
       if (row.op == graph_.op_name(index_) && x >= 0 && graph_.tensor(x) != nullptr &&
           graph_.describe(x).dims.size() != row.rank) {

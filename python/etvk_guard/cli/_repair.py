@@ -47,7 +47,8 @@ def repair(
 def _print(file: str, result: pte.RepairResult) -> None:
     out = console()
     found = count(len(result.repaired), "finding")
-    done = f"{found} repaired" if result.changed else "nothing to repair, copied as it is"
+    left = "nothing that can be repaired" if result.remaining else "nothing to repair"
+    done = f"{found} repaired" if result.changed else f"{left}, copied as it is"
     out.print(styled((file, "bold"), " -> ", (result.path or "", "bold"), ": ", (done, "green")))
     for finding in result.repaired:
         for line in finding_lines(finding):
@@ -56,7 +57,8 @@ def _print(file: str, result: pte.RepairResult) -> None:
         added = f"{result.added_activation_bytes:,} bytes"
         out.print(styled(f"activation memory grows by at most {added}"))
     if result.remaining:
-        out.print(styled((f"{count(len(result.remaining), 'finding')} remain:", "yellow")))
+        remain = "remains" if len(result.remaining) == 1 else "remain"
+        out.print(styled((f"{count(len(result.remaining), 'finding')} {remain}:", "yellow")))
     for finding in result.remaining:
         for line in finding_lines(finding):
             out.print(line)

@@ -105,6 +105,22 @@ const Case kCases[] = {
      },
      {{FindingCode::kNormDtype, "weight"}, {FindingCode::kNormDtype, "out"}},
      "weight is a constant, float32 [4]; x is float16"},
+    {"rms_channels_packed_texture",
+     [](GraphBuilder& g) {
+       const int x = g.tensor({7, 4}, -1, GraphBuilder::kFloat, -1, GraphBuilder::kTexture, 2);
+       const int eps = g.number(1e-6);
+       const int out = g.tensor({7, 4}, -1, GraphBuilder::kFloat, -1, GraphBuilder::kTexture, 2);
+       g.op("et_vk.rms_norm.default", {x, g.constant({4}), eps, out});
+     },
+     {{FindingCode::kNormLayout, "x"}}},
+    {"rms_channels_packed_buffer",
+     [](GraphBuilder& g) {
+       const int x = g.tensor({7, 4}, -1, GraphBuilder::kFloat, -1, GraphBuilder::kBuffer, 2);
+       const int eps = g.number(1e-6);
+       const int out = g.tensor({7, 4}, -1, GraphBuilder::kFloat, -1, GraphBuilder::kBuffer, 2);
+       g.op("et_vk.rms_norm.default", {x, g.constant({4}), eps, out});
+     },
+     {}},
     {"layer_leaf", [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.constant({4}), g.constant({4}), {7, 4}); }, {}},
     {"layer_nothing",
      [](GraphBuilder& g) { g.layer_norm(g.input({7, 4}), g.null(), g.null(), {7, 4}); },

@@ -52,7 +52,8 @@ def test_repair_says_what_remains(cli: Cli, stock: Stock, tmp_path: Path) -> Non
     out = tmp_path / "out.pte"
     outcome = cli("repair", stock("linear_runtime"), "-o", out)
     assert outcome.code == 1
-    assert "1 finding remain" in outcome.out
+    assert "1 finding remains:" in outcome.out
+    assert "nothing that can be repaired, copied as it is" in outcome.out
     assert out.exists()
     assert not check(out).clean
 

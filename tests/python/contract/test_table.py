@@ -57,6 +57,7 @@ FINDINGS = {
     "EG109": ("norm-dims", "abort"),
     "EG110": ("prepack-mutable", "wrong"),
     "EG111": ("norm-rank", "wrong"),
+    "EG112": ("norm-layout", "abort"),
     "EG201": ("prepack-runtime", "abort"),
     "EG202": ("prepack-missing", "abort"),
     "EG203": ("prepack-shape", "wrong"),

@@ -295,3 +295,21 @@ def test_unknown_contract(program: bytes) -> None:
 def test_both_contracts_run(program: bytes) -> None:
     for contract in reference.CONTRACTS:
         assert torch.equal(reference.run(program, [X], contract=contract)[0], torch.tanh(X))
+
+
+def norm_of_a_texture(layout: int) -> Any:
+    """rms_norm of a texture of this VkMemoryLayout, the weight a constant."""
+    packed = Value("tensor", VkTensor(FLOAT, (2, 4), -1, -1, TEXTURE, layout, FLOAT))
+    return graph(
+        [packed, packed, tensor(4, constant=0), Value("double", 1e-6)],
+        [("et_vk.rms_norm.default", (0, 2, 3, 1))],
+        constants=[torch.ones(4).numpy().tobytes()],
+    )
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_stock_norms_textures_packed_by_width_only(layout: int) -> None:
+    (result,) = run_graph(norm_of_a_texture(WIDTH_PACKED), [X], "stock")
+    torch.testing.assert_close(result, torch.ones(2, 4), rtol=1e-5, atol=0)
+    with pytest.raises(errors.StockAbortError, match="not packed by width"):
+        run_graph(norm_of_a_texture(layout), [X], "stock")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import torch
 
 from etvk_guard.reference import stock
+from etvk_guard.reference.dtypes import DEFAULT_LAYOUT, WIDTH_PACKED
 
 if TYPE_CHECKING:
     from etvk_guard.reference.call import Call
@@ -23,6 +24,8 @@ def rms_norm(call: Call) -> torch.Tensor:
     eps = call.number(2)
     if not call.stock:
         return _rms(call.real(0), eps) * call.real(1)
+    if not call.is_buffer(0) and call.declared(0).layout not in (WIDTH_PACKED, DEFAULT_LAYOUT):
+        raise call.abort("stock aborts while loading: rms_norm of a texture not packed by width")
     x, weight = _as_read(call, 0), _norm_operand(call, 1)
     return _written(call, _rms(x.float(), eps) * weight.float())
 
