@@ -57,7 +57,7 @@ class _Loaded:
     """What this process has loaded: there can be one delegate, for good."""
 
     backend: str | None = None
-    library: ctypes.CDLL | None = None
+    backend_library: ctypes.CDLL | None = None
     builder: Builder | None = None
 
 
@@ -145,7 +145,7 @@ def _find_backend(asked: str | os.PathLike[str] | None, messages: list[str]) -> 
             f"nor {BACKEND_VARIABLE} names a library with one."
         )
     else:
-        _loaded.library = _load(path, _errors.BACKEND_LOAD)
+        _loaded.backend_library = _load(path, _errors.BACKEND_LOAD)
         if not has_delegate():
             message = f"{path} was loaded, but has registered no {BACKEND}"
             raise _errors.error(_errors.BACKEND_LOAD, message)
@@ -176,9 +176,9 @@ def _same(built: str, installed: str | None) -> bool:
 
 
 def _load_builder(asked: str | os.PathLike[str] | None, messages: list[str]) -> None:
-    if asked is None and hasattr(_loaded.library, "etvk_guard_vulkan_install"):
-        assert _loaded.library is not None
-        _loaded.builder = Builder(_loaded.library, str(_loaded.backend))
+    if asked is None and hasattr(_loaded.backend_library, "etvk_guard_vulkan_install"):
+        assert _loaded.backend_library is not None
+        _loaded.builder = Builder(_loaded.backend_library, str(_loaded.backend))
         return
     chosen = asked if asked is not None else os.environ.get(BUILDER_VARIABLE) or None
     if chosen is not None:
