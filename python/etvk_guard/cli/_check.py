@@ -27,6 +27,8 @@ from etvk_guard.cli._text import (
 
 __all__ = ["check"]
 
+REMOTE_WORKERS = 32
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -45,7 +47,7 @@ class Outcome:
 
 def check(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Files, folders and patterns.")
+        list[str], typer.Argument(metavar="FILE...", help="Files, folders, patterns and URLs.")
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")] = False,
@@ -74,8 +76,15 @@ def _check_all(
 
     if len(items) == 1:
         return [one(items[0])]
-    with ThreadPoolExecutor(min(len(items), os.cpu_count() or 1, 16)) as pool:
+    with ThreadPoolExecutor(min(len(items), _workers(items))) as pool:
         return list(pool.map(one, items))
+
+
+def _workers(items: list[str | tuple[str, NothingFoundError]]) -> int:
+    """Threads: of files, as many as the machine has; of URLs, which only wait, more."""
+    if any(pte.is_url(item) for item in items):
+        return REMOTE_WORKERS
+    return min(os.cpu_count() or 1, 16)
 
 
 def _check_one(item: str | tuple[str, NothingFoundError]) -> Outcome:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the command line's FILE... to files: folders are searched for `*.pte`, globs expanded."""
+"""From the command line's FILE... to files: folders are searched for `*.pte`, globs expanded.
+
+URLs too: see `pte.find_programs`.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Iterable, Iterator
+
+from etvk_guard import pte
 
 __all__ = ["NothingFoundError", "expand"]
 
@@ -24,7 +29,9 @@ def expand(names: Iterable[str]) -> list[str | tuple[str, NothingFoundError]]:
 
 
 def _expand(name: str) -> Iterator[str | tuple[str, NothingFoundError]]:
-    if os.path.isdir(name):
+    if pte.is_url(name):
+        yield from _expand_url(name)
+    elif os.path.isdir(name):
         yield from _in_folder(name)
     elif os.path.lexists(name) or not glob.has_magic(name):
         yield name  # also where there is no such file: opening it says so
@@ -33,6 +40,13 @@ def _expand(name: str) -> Iterator[str | tuple[str, NothingFoundError]]:
             yield from _in_folder(match) if os.path.isdir(match) else (match,)
     else:
         yield name, NothingFoundError("nothing matches this pattern")
+
+
+def _expand_url(url: str) -> Iterator[str | tuple[str, NothingFoundError]]:
+    try:
+        yield from pte.find_programs(url)
+    except pte.EtvkGuardError as error:
+        yield url, NothingFoundError(error.problem)
 
 
 def _in_folder(folder: str) -> Iterator[str | tuple[str, NothingFoundError]]:

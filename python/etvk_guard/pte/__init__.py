@@ -27,6 +27,7 @@ from etvk_guard.pte._program import (
     VkTensor,
     open_program,
 )
+from etvk_guard.pte._remote import RemoteFile, find_programs, is_url
 from etvk_guard.pte._repair import Extent, Overlay, RepairResult, repair
 from etvk_guard.pte._sources import RandomAccess, Source
 
@@ -48,6 +49,7 @@ __all__ = [
     "PlanValue",
     "Program",
     "RandomAccess",
+    "RemoteFile",
     "RepairResult",
     "Report",
     "Source",
@@ -56,6 +58,8 @@ __all__ = [
     "VkTensor",
     "Where",
     "check",
+    "find_programs",
+    "is_url",
     "open_program",
     "plan_norm",
     "repair",

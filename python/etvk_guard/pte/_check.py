@@ -108,8 +108,9 @@ def check(src: Source) -> Report:
     the interpreter's lock.
 
     Args:
-        src: a path, a bytes-like object (not copied), a seekable binary file, or an object with
-            `size` and `read(offset, size)`.
+        src: a path, a URL that fsspec knows (`pip install 'etvk-guard[remote]'`; a few small ranges
+            are fetched), a bytes-like object (not copied), a seekable binary file, or an object
+            with `size` and `read(offset, size)`.
 
     Raises:
         EtvkGuardError: `src` cannot be read, or is not a valid program.

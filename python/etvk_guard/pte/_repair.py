@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etvk_guard import _native
-from etvk_guard.pte._check import Finding, findings_of
+from etvk_guard.pte._check import Finding, findings_of, report_of
+from etvk_guard.pte._remote import failure, is_url, local_path, same_file, write_remote
 from etvk_guard.pte._sources import Source, SourceReader, open_source, path_bytes
 
 __all__ = ["Extent", "Overlay", "RepairResult", "repair"]
@@ -113,7 +114,8 @@ def repair(src: Source, dst: str | os.PathLike[Any] | None = None) -> RepairResu
 
     Args:
         src: what `check` takes.
-        dst: the file to write, or None: then `data` or `overlay` of the result is the program.
+        dst: the file to write, also a URL that fsspec can write to, or None: then `data` or
+            `overlay` of the result is the program.
 
     Raises:
         EtvkGuardError: `src` cannot be read, is not a valid program, or has to stay as it is
@@ -123,8 +125,7 @@ def repair(src: Source, dst: str | os.PathLike[Any] | None = None) -> RepairResu
     with reader.named():
         native = _native.repair(_native.Program(reader.native))
     if dst is not None:
-        with reader.named(os.fsdecode(dst)):
-            native.write(path_bytes(dst), reader.input_path)
+        _write(native, reader, dst)
     return RepairResult(
         changed=native.changed,
         repaired=findings_of(native.repaired),
@@ -133,3 +134,23 @@ def repair(src: Source, dst: str | os.PathLike[Any] | None = None) -> RepairResu
         path=None if dst is None else os.fsdecode(dst),
         overlay=Overlay(native, reader),
     )
+
+
+def _write(native: _native.Repair, reader: SourceReader, dst: str | os.PathLike[Any]) -> None:
+    remote = reader.remote
+    if remote is not None:  # the last bytes of the input that are copied
+        ends = [source + length for _, length, original, source in native.extents if original]
+        remote.expect_unchanged_at(ends[-1] if ends else 0)
+    path: str | os.PathLike[Any] | None = dst
+    if isinstance(dst, str) and is_url(dst):
+        path = local_path(dst)
+    if path is not None:
+        with reader.named(os.fsdecode(dst)):
+            native.write(path_bytes(path), reader.input_path)
+        return
+    url = os.fsdecode(dst)
+    if remote is not None and same_file(remote.url, url):
+        raise failure("EG019", f"'{url}' is the input", url)
+    with reader.named(url):
+        write_remote(native.read, native.size, url)
+        report_of(written := open_source(url), _native.Program(written.native))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program can be read from: a path, bytes, or an object that can be read at random."""
+"""What a program can be read from: a path, a URL, bytes, or an object that is read at random."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
 
 from etvk_guard import _native
 from etvk_guard.pte._errors import EtvkGuardError
+from etvk_guard.pte._remote import RemoteFile, is_url, local_path
 
 if TYPE_CHECKING:
     from array import array
@@ -55,19 +56,24 @@ class SourceReader:
         path: bytes | None = None,
         reads: _Reads | None = None,
         input_path: bytes | None = None,
+        remote: RemoteFile | None = None,
     ) -> None:
         """`path` names a source that is a file; `reads` are the calls of one that is an object.
 
         `input_path` leads to the file that is read, also where the source is not its path.
+        `remote` is the source where it is a URL.
         """
         self.native = native
         self.path = path
         self.input_path = path if input_path is None else input_path
+        self.remote = remote
         self._reads = reads
 
     @property
     def name(self) -> str | None:
         """The file's name, for messages."""
+        if self.remote is not None:
+            return self.remote.url
         return None if self.path is None else os.fsdecode(self.path)
 
     @contextmanager
@@ -121,6 +127,11 @@ def path_bytes(path: str | os.PathLike[Any]) -> bytes:
 
 def open_source(src: Source) -> SourceReader:
     """A reader of `src`. Raises EtvkGuardError for what cannot be opened, else TypeError."""
+    if isinstance(src, str) and is_url(src):
+        path = local_path(src)
+        return _open_remote(RemoteFile(src)) if path is None else _open_path(path_bytes(path))
+    if isinstance(src, RemoteFile):
+        return _open_remote(src)
     if isinstance(src, str | os.PathLike):
         return _open_path(path_bytes(src))
     buffer = _as_buffer(src)
@@ -130,6 +141,11 @@ def open_source(src: Source) -> SourceReader:
     reads = _Reads(read)
     native = _native.Reader.callback(size, reads)
     return SourceReader(native, reads=reads, input_path=_input_path(src))
+
+
+def _open_remote(remote: RemoteFile) -> SourceReader:
+    reads = _Reads(remote.read)
+    return SourceReader(_native.Reader.callback(remote.size, reads), reads=reads, remote=remote)
 
 
 def _as_buffer(src: Any) -> memoryview | None:

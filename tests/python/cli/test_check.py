@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from etvk_guard import check
@@ -210,3 +211,24 @@ def test_usage_errors_exit_with_2(cli: Cli) -> None:
     assert cli("check", "--no-such-option", "a").code == 2
     assert cli("no-such-command").code == 2
     assert cli("--version").code == 0
+
+
+def test_urls(cli: Cli, stock: Stock) -> None:
+    store = fsspec.filesystem("memory")
+    store.pipe({"/fleet/a.pte": stock("leaf").read_bytes(), "/fleet/d/b.pte": b"no program"})
+    store.pipe("/fleet/c.pte", stock("one_plus").read_bytes())
+    outcome = cli("check", "--json", "memory://fleet/", "memory://none/", "memory://fleet/c.*")
+    assert outcome.code == 2
+    found = {
+        file["file"]: [finding["code"] for finding in file["findings"]] or file["error"]
+        for file in outcome.json["files"]
+    }
+    assert found.pop("memory:///fleet/a.pte") is None
+    assert found.pop("memory:///fleet/c.pte") == ["EG101"]
+    assert "EG004" in found.pop("memory:///fleet/d/b.pte")
+    assert found == {"memory://none/": "memory://none/: the folder holds no .pte file"}
+    fixed = cli("repair", "memory://fleet/c.pte", "-o", "memory://fleet/fixed.pte")
+    assert (fixed.code, fixed.err) == (0, "")
+    assert cli("check", "memory://fleet/fixed.pte").code == 0
+    assert "et_vk.rms_norm" in cli("show", "memory://fleet/fixed.pte").out
+    store.rm("/fleet", recursive=True)
