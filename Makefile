@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test setup install lint test-cpp test-kernels test-python test-vulkan test-releases models bench docs clean
+.PHONY: demo test setup install lint test-cpp test-kernels test-python test-vulkan test-releases models fleet bench docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -63,6 +63,11 @@ test-releases:
 models: install
 	$(BIN)/python -m pip install --quiet -r requirements/models.txt
 	$(BIN)/python bench/lowering_models.py --backend "$(ETVK_GUARD_BACKEND)"
+
+# docs/examples/audit_ray.py on a local Ray: a thousand programs behind a web server on this machine.
+fleet: install
+	$(BIN)/python -m pip install --quiet -r requirements/fleet.txt
+	$(BIN)/python bench/fleet.py
 
 bench: install
 	$(BIN)/python bench/run.py

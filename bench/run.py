@@ -37,6 +37,7 @@ BENCHES = (
     Bench("repair", "repairing a 2 GB file, beside cp", ("bench/repair.py",)),
     Bench("lowering", "what the guard adds to lowering", ("bench/lowering.py",),
           ("--layers", "4", "--runs", "1")),
+    Bench("remote", "checking through URLs: writes docs/scale.md", ("bench/remote.py",)),
     Bench("kernels", "the norm kernels on the first Vulkan device", ("-m", "etvk_guard", "bench"),
           ("--quick",)),
 )  # fmt: skip

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import http.server
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -15,59 +14,16 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from etvk_guard import EtvkGuardError, check, open_program, pte, repair
-
-
-class Server(http.server.BaseHTTPRequestHandler):
-    """Serves the files of a folder by ranges, and counts what it sends."""
-
-    folder: Path
-    sent: list[int]
-    length = True
-
-    def _send(self, body: bool) -> None:
-        path = self.folder / self.path.lstrip("/").partition("?")[0]
-        if not path.is_file():
-            self.send_error(404)
-            return
-        data = path.read_bytes()
-        wanted = self.headers.get("Range")
-        if wanted and wanted != "bytes=0-":
-            start, end = map(int, wanted.removeprefix("bytes=").split("-"))
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{end}/{len(data)}")
-            data = data[start : end + 1]
-        else:
-            self.send_response(200)
-            self.send_header("Accept-Ranges", "bytes")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if body:
-            self.sent.append(len(data))
-            self.wfile.write(data)
-
-    def do_GET(self) -> None:
-        self._send(True)
-
-    def do_HEAD(self) -> None:
-        self._send(False)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+from ranged_server import Sent, serve
 
 
 @pytest.fixture
-def web(tmp_path: Path) -> Iterator[tuple[str, Path, list[int]]]:
-    """URL of a folder, the folder, and the sizes of the answers."""
-    sent: list[int] = []
-    served = tmp_path / "served"
-    served.mkdir()
-    handler = type("Handler", (Server,), {"folder": served, "sent": sent})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", served, sent
-        server.shutdown()
-        thread.join()
+def web(tmp_path: Path) -> Iterator[tuple[Sent, Path]]:
+    """A server, and the folder that it serves."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with serve(folder) as sent:
+        yield sent, folder
 
 
 @pytest.fixture
@@ -111,23 +67,22 @@ def test_urls_of_this_machine_are_paths(scheme: str, faulty: Path, tmp_path: Pat
 
 
 def test_the_web_sends_only_what_is_needed(
-    stock: Callable[[str], Path], web: tuple[str, Path, list[int]]
+    stock: Callable[[str], Path], web: tuple[Sent, Path]
 ) -> None:
-    url, folder, sent = web
+    sent, folder = web
+    url = sent.url
     data = stock("large").read_bytes()
     (folder / "a.pte").write_bytes(data)
     source = pte.RemoteFile(f"{url}/a.pte")
     assert check(source).clean
     assert source.size == len(data) > 4_000_000
-    assert sum(sent) == source.fetched <= 2 * 64 * 1024
-    assert len(sent) == source.requests <= 2
+    assert sum(sent.bodies) == source.fetched <= 2 * 64 * 1024
+    assert len(sent.bodies) == source.requests <= 2
     assert check(f"{url}/a.pte?sig=1").delegates == check(data).delegates
 
 
-def test_repair_from_the_web(
-    faulty: Path, web: tuple[str, Path, list[int]], tmp_path: Path
-) -> None:
-    url, folder, _ = web
+def test_repair_from_the_web(faulty: Path, web: tuple[Sent, Path], tmp_path: Path) -> None:
+    url, folder = web[0].url, web[1]
     (folder / "a.pte").write_bytes(faulty.read_bytes())
     result = repair(f"{url}/a.pte", tmp_path / "fixed.pte")
     assert result.complete
@@ -238,9 +193,9 @@ def test_errors_name_the_url(case: str, memory: MemoryFileSystem) -> None:
     assert url in str(caught.value)
 
 
-def test_missing_on_the_web(web: tuple[str, Path, list[int]]) -> None:
+def test_missing_on_the_web(web: tuple[Sent, Path]) -> None:
     with pytest.raises(EtvkGuardError, match="EG001"):
-        check(f"{web[0]}/missing.pte")
+        check(f"{web[0].url}/missing.pte")
 
 
 def test_find_programs(memory: MemoryFileSystem) -> None:
