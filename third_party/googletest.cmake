@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Finds GoogleTest: an installed one (apt: libgtest-dev), else its sources in /usr/src/googletest.
-# Defines GTest::gtest_main.
-include_guard(GLOBAL)
+# Defines GTest::gtest_main, in the folder that includes this: an installed one is known where it was found only.
+if(TARGET GTest::gtest_main)
+  return()
+endif()
 
 find_package(GTest QUIET)
 if(NOT TARGET GTest::gtest_main)
