@@ -12,5 +12,7 @@ if(NOT TARGET GTest::gtest_main)
     message(FATAL_ERROR "GoogleTest was not found: install libgtest-dev, or configure without tests.")
   endif()
   add_subdirectory(/usr/src/googletest "${CMAKE_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL)
-  add_library(GTest::gtest_main ALIAS gtest_main)
+  if(NOT TARGET GTest::gtest_main)  # later versions define it themselves
+    add_library(GTest::gtest_main ALIAS gtest_main)
+  endif()
 endif()

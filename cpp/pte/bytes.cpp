@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifndef _FILE_OFFSET_BITS
+#define _FILE_OFFSET_BITS 64  // off_t, where long has 32 bits
+#endif
 #include "bytes.h"
 
 #include <sys/mman.h>
