@@ -35,6 +35,7 @@ class Bench:
 BENCHES = (
     Bench("check", "checking a 4 GB file and large graphs", ("bench/check.py",)),
     Bench("repair", "repairing a 2 GB file, beside cp", ("bench/repair.py",)),
+    Bench("loader", "loading a 500 MB model through the guarded loader", ("bench/loader.py",)),
     Bench("lowering", "what the guard adds to lowering", ("bench/lowering.py",),
           ("--layers", "4", "--runs", "1")),
     Bench("remote", "checking through URLs: writes docs/scale.md", ("bench/remote.py",)),
