@@ -9,6 +9,7 @@ runs the same example on the real one.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -174,3 +175,17 @@ def test_a_component_that_was_not_built(package: Package, tmp_path: Path) -> Non
     text = _output("cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b"),
                    f"-DCMAKE_PREFIX_PATH={package.prefix}")  # fmt: skip
     assert "found=0" in text.lower().replace("false", "0")
+
+
+def test_the_documents_code_is_the_examples() -> None:
+    """Every line of C++ and CMake in the two sections of docs/deployment.md is in tests/package."""
+    text = (DATA.parents[1] / "docs/deployment.md").read_text()
+    sections = re.split(r"^## ", text, flags=re.M)
+    ours = [part for part in sections if part.startswith(("The guarded loader", "The C++ package"))]
+    blocks = re.findall(r"^```(?:cpp|cmake)\n(.*?)^```", "".join(ours), flags=re.M | re.S)
+    lines = {line.strip() for block in blocks for line in block.splitlines()} - {""}
+    files = [DATA.parent / "package" / name for name in ("example.cpp", "CMakeLists.txt")]
+    built = {line.strip() for file in files for line in file.read_text().splitlines()}
+    assert len(ours) == 2
+    assert len(lines) > 10
+    assert lines - built == set()
