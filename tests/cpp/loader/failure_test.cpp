@@ -102,6 +102,54 @@ TEST(Failure, AShortBufferIsAnError) {
   }
 }
 
+// Memory of another core cannot be copied from: an error, where it has to be.
+class ForeignMemory final : public DataLoader {
+ public:
+  Result<FreeableBuffer> load(size_t, size_t size, const SegmentInfo&) const override {
+    return FreeableBuffer(uint64_t{16}, size, nullptr);
+  }
+  Result<size_t> size() const override { return 1000; }
+};
+
+TEST(Failure, BuffersWithoutAPointer) {
+  ForeignMemory wrapped;
+  const GuardedDataLoader loader(&wrapped);
+  EXPECT_EQ(loader.check(), RuntimeError::InvalidType);
+  GuardedLoaderOptions options;
+  options.policy = LoadPolicy::kReport;
+  options.pass_unknown = true;
+  EXPECT_EQ(GuardedDataLoader(&wrapped, options).check(), RuntimeError::InvalidType);
+}
+
+TEST(Failure, ASizeThatIsNotTrue) {
+  class Liar final : public DataLoader {
+   public:
+    explicit Liar(size_t size) : size_(size), bytes_(release_file(kFile)) {}
+    Result<FreeableBuffer> load(size_t offset, size_t size, const SegmentInfo&) const override {
+      if (offset > bytes_.size() || size > bytes_.size() - offset) {
+        return RuntimeError::InvalidArgument;
+      }
+      return FreeableBuffer(bytes_.data() + offset, size, nullptr);
+    }
+    Result<size_t> size() const override { return size_; }
+
+   private:
+    size_t size_;
+    FileBytes bytes_;
+  };
+  for (const size_t size : {size_t{0}, size_t{8}, size_t{64}, size_t{2000}}) {
+    Liar wrapped(size);
+    EXPECT_EQ(GuardedDataLoader(&wrapped).check(), RuntimeError::InvalidProgram) << size;
+  }
+  Liar longest(SIZE_MAX);  // with what a repair adds, no size can hold it
+  EXPECT_EQ(GuardedDataLoader(&longest).check(), RuntimeError::Internal);
+  Liar longer(SIZE_MAX / 2);  // what is promised after the last segment is not there
+  const GuardedDataLoader loader(&longer);
+  ASSERT_EQ(loader.check(), RuntimeError::Ok);
+  ASSERT_GT(*loader.size(), SIZE_MAX / 2);
+  EXPECT_EQ(loader.load(*loader.size() - 10, 10, kProgramInfo).error(), RuntimeError::InvalidArgument);
+}
+
 TEST(Failure, AFileThatShrinksAfterTheCheck) {
   FakeLoader fake(release_file(kFile));
   const GuardedDataLoader loader(&fake);

@@ -172,6 +172,16 @@ TEST(Loader, ACleanFileIsReadOnceAndIsTheWrappedLoadersFromThenOn) {
   EXPECT_EQ(fake.calls, calls + 1);
 }
 
+TEST(Loader, AroundAnotherOne) {
+  const FileBytes file = release_file("1.5.1/methods.pte");
+  FakeLoader fake(file);
+  GuardedDataLoader inner(&fake);
+  const GuardedDataLoader outer(&inner);
+  expect_serves(outer, repaired_file(file));
+  EXPECT_EQ(inner.report()->outcome, LoadOutcome::kRepaired);
+  EXPECT_EQ(outer.report()->outcome, LoadOutcome::kClean);
+}
+
 TEST(Loader, DataFilesArePassedOn) {
   FileBytes data(300, 3);
   std::memcpy(data.data() + 4, "FT01", 4);

@@ -4,7 +4,7 @@
 //
 //   auto file = FileDataLoader::from("model.pte");                    // or any other DataLoader
 //   auto guarded = std::make_unique<etvk_guard::GuardedDataLoader>(
-//       std::make_unique<FileDataLoader>(std::move(*file)));
+//       std::make_unique<FileDataLoader>(std::move(file.get())));
 //   executorch::extension::Module module(std::move(guarded));         // or Program::load(guarded.get())
 //
 // At its first call it checks the program through the wrapped loader (headers and graphs are read, weights are not). If there is
@@ -13,7 +13,8 @@
 // wholly in such bytes, load() hands on the wrapped loader's own buffer. The file is not written to. It must not change meanwhile.
 //
 // Only ExecuTorch's public headers are used (runtime/core/data_loader.h). Build this library against the headers of the release that
-// you link. It builds with -fno-exceptions -fno-rtti, throws nothing, and has no global state.
+// you link. It builds with -fno-exceptions -fno-rtti, throws nothing, and has no global state. The wrapped loader and the callback
+// must not throw either.
 #pragma once
 
 #include <cstddef>
