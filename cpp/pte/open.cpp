@@ -195,8 +195,9 @@ class Opener {
   }
 
   bool delegate_data(DelegateView* delegate) {
-    const auto reference = [this](const char* what, uint32_t index, size_t limit) {
-      return fail(make_error(ErrorCode::kBadDelegateReference, kNoOffset, "its data is %s %u of %zu", what, index, limit));
+    const auto reference = [this](const char* what, uint32_t index, uint64_t limit) {
+      return fail(make_error(ErrorCode::kBadDelegateReference, kNoOffset, "its data is %s %u of %s", what, index,
+                             number(limit).c_str()));
     };
     const et::BackendDelegateDataReference* processed = delegate->table->processed();
     if (processed == nullptr) {

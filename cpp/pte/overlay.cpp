@@ -45,7 +45,7 @@ void Overlay::append_repeated(const std::vector<uint8_t>& pattern, uint64_t leng
     return;
   }
   const uint64_t times = std::max<uint64_t>(kPatternBytes / pattern.size(), 1);
-  std::vector<uint8_t> block(std::min<uint64_t>(times * pattern.size(), length));
+  std::vector<uint8_t> block(static_cast<size_t>(std::min<uint64_t>(times * pattern.size(), length)));
   for (size_t i = 0; i < block.size(); ++i) {
     block[i] = pattern[i % pattern.size()];
   }

@@ -50,7 +50,7 @@ class BlobPlan {
       return make_error(ErrorCode::kUnsupportedSchema, blob_.range.offset, "the Vulkan blob's header has %u bytes, not %u",
                         unsigned{blob_.header.length}, static_cast<unsigned>(BlobHeader::kLength));
     }
-    std::vector<uint8_t> head(bytes_offset_);
+    std::vector<uint8_t> head(static_cast<size_t>(bytes_offset_));  // a graph in memory, and its header
     if (!reader.read(blob_.range.offset, head.data(), BlobHeader::kLength)) {
       return make_error(ErrorCode::kIoError, blob_.range.offset, "cannot read the Vulkan blob's header");
     }
@@ -326,7 +326,7 @@ std::string other_user(const ProgramImpl& program, const Blob& blob) {
     return {};
   }
   const auto same = [&](uint64_t segment) {
-    return segment < program.segments.size() && program.segments[segment] == blob.range;
+    return segment < program.segments.size() && program.segments[static_cast<size_t>(segment)] == blob.range;
   };
   if (std::any_of(program.named_data.begin(), program.named_data.end(),
                   [&](const auto& named) { return same(named.segment); })) {
