@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// loader FILE.pte file|mmap [--plain]: loads a program and all its named data through ExecuTorch, with the guarded loader or (--plain)
-// without it, and prints what it took as one JSON object. Run by bench/loader.py. Times in ms, memory in bytes.
+// loader FILE.pte file|mmap [--plain]: loads a program and all its named data through ExecuTorch, with the guarded loader or
+// (--plain) without it, and prints what it took as one JSON object. Run by bench/loader.py. Times in ms, memory in bytes.
 #include <malloc.h>
 
 #include <chrono>
@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
   long long kept = 0, peak = 0;
   if (!plain) {
     auto guarded = std::make_unique<etvk_guard::GuardedDataLoader>(std::move(loader));
-    if (guarded->check() != executorch::runtime::Error::Ok || guarded->report()->outcome != etvk_guard::LoadOutcome::kClean) {
+    if (guarded->check() != executorch::runtime::Error::Ok ||
+        guarded->report()->outcome != etvk_guard::LoadOutcome::kClean) {
       return 4;
     }
     check = since(start);

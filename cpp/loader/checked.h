@@ -15,7 +15,7 @@ namespace etvk_guard::loader {
 struct Checked {
   LoadReport report;
   RuntimeError error = RuntimeError::Ok;  // of every call from now on
-  bool again = false;                     // the check may go otherwise the next time: the wrapped loader failed, or memory ran out
+  bool again = false;                     // worth another check: the wrapped loader failed, or memory ran out
   bool overlaid = false;                  // the overlay is served, else the wrapped loader's bytes
   size_t size = 0;                        // of what is served
   Overlay overlay;                        // its extents and owned bytes are used, never its reader

@@ -4,8 +4,8 @@
 //
 //   example MODEL.pte [--data WEIGHTS.ptd] [--input FILE]... [--output PREFIX]
 //
-// ETVK_GUARD_BACKEND names the library of the Vulkan delegate, where that is not linked. Inputs are raw little-endian values, one file
-// for each; without them there is nothing to run. Output i goes to PREFIXi.
+// ETVK_GUARD_BACKEND names the library of the Vulkan delegate, where that is not linked. Inputs are raw little-endian values,
+// one file for each; without them there is nothing to run. Output i goes to PREFIXi.
 #include <dlfcn.h>
 
 #include <cstdio>

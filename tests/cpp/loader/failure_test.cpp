@@ -170,7 +170,8 @@ TEST(Failure, RangesThatDoNotExist) {
     uint8_t bytes[16];
     const struct {
       size_t offset, count;
-    } bad[] = {{size, 1}, {size + 1, 0}, {0, size + 1}, {size - 1, 2}, {SIZE_MAX, 1}, {SIZE_MAX, SIZE_MAX}, {1, SIZE_MAX}, {SIZE_MAX, 0}};
+    } bad[] = {{size, 1},     {size + 1, 0},        {0, size + 1},  {size - 1, 2},
+               {SIZE_MAX, 1}, {SIZE_MAX, SIZE_MAX}, {1, SIZE_MAX}, {SIZE_MAX, 0}};
     for (const auto& range : bad) {
       EXPECT_EQ(loader.load(range.offset, range.count, kProgramInfo).error(), RuntimeError::InvalidArgument);
       EXPECT_EQ(loader.load_into(range.offset, range.count, kProgramInfo, bytes), RuntimeError::InvalidArgument);

@@ -37,8 +37,9 @@ void expect_serves(const GuardedDataLoader& loader, const FileBytes& expected) {
 
 class EachRelease : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Files, EachRelease,
-                         ::testing::Values("1.3.1/one_plus.pte", "1.4.1/gated.pte", "1.5.1/runtime_b1d.pte", "1.5.1/constant_rows.pte",
-                                           "1.5.1/methods.pte", "1.5.1/split.pte", "1.3.1/layer_norm_runtime.pte", "1.4.1/leaf.pte"));
+                         ::testing::Values("1.3.1/one_plus.pte", "1.4.1/gated.pte", "1.5.1/runtime_b1d.pte",
+                                           "1.5.1/constant_rows.pte", "1.5.1/methods.pte", "1.5.1/split.pte",
+                                           "1.3.1/layer_norm_runtime.pte", "1.4.1/leaf.pte"));
 
 TEST_P(EachRelease, IsServedAsRepairWritesIt) {
   const FileBytes file = release_file(GetParam());

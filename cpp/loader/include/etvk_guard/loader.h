@@ -7,14 +7,15 @@
 //       std::make_unique<FileDataLoader>(std::move(file.get())));
 //   executorch::extension::Module module(std::move(guarded));         // or Program::load(guarded.get())
 //
-// At its first call it checks the program through the wrapped loader (headers and graphs are read, weights are not). If there is
-// nothing to repair, all calls go to the wrapped loader from then on and nothing is kept in memory. Otherwise the program's flatbuffer
-// and the blobs that had to change are served from memory, and every other byte comes from the wrapped loader: where a range lies
-// wholly in such bytes, load() hands on the wrapped loader's own buffer. The file is not written to. It must not change meanwhile.
+// At its first call it checks the program through the wrapped loader (headers and graphs are read, weights are not). If there
+// is nothing to repair, all calls go to the wrapped loader from then on and nothing is kept in memory. Otherwise the program's
+// flatbuffer and the blobs that had to change are served from memory, and every other byte comes from the wrapped loader: where
+// a range lies wholly in such bytes, load() hands on the wrapped loader's own buffer. The file is not written to. It must not
+// change meanwhile.
 //
-// Only ExecuTorch's public headers are used (runtime/core/data_loader.h). Build this library against the headers of the release that
-// you link. It builds with -fno-exceptions -fno-rtti, throws nothing, and has no global state. The wrapped loader and the callback
-// must not throw either.
+// Only ExecuTorch's public headers are used (runtime/core/data_loader.h). Build this library against the headers of the release
+// that you link. It builds with -fno-exceptions -fno-rtti, throws nothing, and has no global state. The wrapped loader and the
+// callback must not throw either.
 #pragma once
 
 #include <cstddef>
@@ -59,18 +60,18 @@ struct GuardedLoaderOptions {
   // Bytes that are neither a program nor a .ptd file: pass them on untouched instead of failing. A .ptd file (external data,
   // identifier "FT01") is always passed on.
   bool pass_unknown = false;
-  // Alignment in bytes of what is served from memory, a power of two. It is more where the offset in the file is more aligned, up
-  // to a page, as it would be in a mapped file. What the wrapped loader serves is aligned as it aligns it.
+  // Alignment in bytes of what is served from memory, a power of two. It is more where the offset in the file is more aligned,
+  // up to a page, as it would be in a mapped file. What the wrapped loader serves is aligned as it aligns it.
   size_t alignment = alignof(std::max_align_t);
-  // Called once a check is done, on the thread that did it, before that thread's own call returns. Once for each loader; again only
-  // if the wrapped loader failed, or memory ran out, and the check was repeated. It may use the loader. The report lives as long
-  // as the callback runs (report() for longer).
+  // Called once a check is done, on the thread that did it, before that thread's own call returns. Once for each loader; again
+  // only if the wrapped loader failed, or memory ran out, and the check was repeated. It may use the loader. The report lives
+  // as long as the callback runs (report() for longer).
   void (*on_checked)(void* context, const LoadReport& report) = nullptr;
   void* context = nullptr;
 };
 
-// Thread-safe, as DataLoader asks: any calls may come from several threads, the first ones too (one of them checks, the others wait).
-// The wrapped loader has to be thread-safe as well. Buffers own their memory: those served from memory may outlive this
+// Thread-safe, as DataLoader asks: any calls may come from several threads, the first ones too (one of them checks, the others
+// wait). The wrapped loader has to be thread-safe as well. Buffers own their memory: those served from memory may outlive this
 // object, those of the wrapped loader live by its rules.
 //
 // Errors (nothing is thrown or leaked, and every call is checked):
@@ -91,12 +92,13 @@ class ETVK_GUARD_API GuardedDataLoader final : public executorch::runtime::DataL
   GuardedDataLoader(const GuardedDataLoader&) = delete;
   GuardedDataLoader& operator=(const GuardedDataLoader&) = delete;
 
-  // `offset` counts in the repaired file. The wrapped loader gets the caller's segment_info, with the offset in its own file; the
-  // check's reads have the type Program. A range of 0 bytes gives an empty buffer.
+  // `offset` counts in the repaired file. The wrapped loader gets the caller's segment_info, with the offset in its own file;
+  // the check's reads have the type Program. A range of 0 bytes gives an empty buffer.
   executorch::runtime::Result<executorch::runtime::FreeableBuffer> load(size_t offset, size_t size,
                                                                         const SegmentInfo& segment_info) const override;
   // Works also where the wrapped loader has no load_into.
-  executorch::runtime::Error load_into(size_t offset, size_t size, const SegmentInfo& segment_info, void* buffer) const override;
+  executorch::runtime::Error load_into(size_t offset, size_t size, const SegmentInfo& segment_info,
+                                       void* buffer) const override;
   // Bytes of the repaired file. After the first call that succeeded this does not fail.
   executorch::runtime::Result<size_t> size() const override;
 
