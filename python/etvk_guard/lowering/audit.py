@@ -24,8 +24,12 @@ from etvk_guard.lowering.graph import dims, dtype_of, op_name, shape_of
 
 __all__ = ["Breach", "audit_graph", "audit_node"]
 
-_GROUP_NORM = "aten.native_group_norm.default"
-_IMAGE_RANK = 4  # Its shader takes the third dim from the end for the channels.
+# Their shaders take the third dim from the end for the channels.
+_OF_IMAGES = (
+    "aten.native_group_norm.default",
+    "aten._native_batch_norm_legit_no_training.default",
+)
+_IMAGE_RANK = 4
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
     name = op_name(node)
     lacking = _lacking(name) if not _compat.is_folded_away(node) else ""
     found = [Breach(lacking)] if lacking else []
-    if name == _GROUP_NORM and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
+    if name in _OF_IMAGES and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
         found.append(Breach(f"the input {dims(node.args[0])} is not four-dimensional"))
     for row in contract.rows(name):
         breach = _breach(row, _argument(node, row.arg), node, constants)

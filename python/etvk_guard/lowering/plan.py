@@ -80,6 +80,7 @@ class Plan:
             self.runtime,
             _compat.vulkan_supported_ops,
             lambda node: bool(stock.is_node_supported({}, node)),
+            tuple(stock.texture_limits),
         )
         for rule in RULES:
             for node in calls:

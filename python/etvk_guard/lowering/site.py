@@ -9,17 +9,20 @@ preprocessing, on the delegate's own graph with real weights, right before the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, Protocol
 
 from torch.fx import Node
+from torch.utils._sympy.value_ranges import bound_sympy
 
 from etvk_guard.lowering.constants import Constants
 from etvk_guard.lowering.graph import GraphEditor, numel
 
 __all__ = ["Decision", "Match", "Rule", "Runtime", "Verdict", "View"]
+
+TEXTURE_LIMITS = (16384, 16384, 2048)  # stock's own
 
 Runtime = Literal["stock", "guarded"]
 """For which runtime a program is lowered: any ET-VK, or one with this project's op builders."""
@@ -98,12 +101,23 @@ class View:
         supported: the ops that the delegate runs, in the registry's own keys.
         runs: whether stock gives one call to the delegate; None when the graph is rewritten, where
             it was asked already.
+        texture_limits: texels in width, height and depth that a 3-D texture may have.
     """
 
     constants: Constants
     runtime: Runtime = "stock"
     supported: Iterable[Any] = ()
     runs: Callable[[Node], bool] | None = None
+    texture_limits: tuple[int, int, int] = TEXTURE_LIMITS
+
+    def fits_texture(self, image: Sequence[Any]) -> bool:
+        """Whether [N, C, H, W] fits a texture that is packed along its channels.
+
+        A dynamic size is taken at its largest, where that is known.
+        """
+        n, c, height, width = (_largest(size) for size in image)
+        extents = (width, height, n * -(-c // 4))
+        return all(e <= limit for e, limit in zip(extents, self.texture_limits, strict=True))
 
     def evaluable(self, node: Node, inside: Iterable[Node]) -> bool:
         """Whether a known value can be evaluated in place, its chain then being of no use.
@@ -122,6 +136,14 @@ class View:
         chain = self.constants.chain(node)
         leaves = {n for step in chain for n in step.all_input_nodes if self.constants.leaf(n)}
         return numel(node) <= max(sum(numel(leaf) for leaf in leaves), room)
+
+
+def _largest(size: Any) -> int:
+    """The upper bound of a size; of one that is unknown, 1."""
+    if isinstance(size, int):
+        return max(size, 1)
+    upper = bound_sympy(size.node.expr, size.node.shape_env.var_to_range).upper
+    return int(upper) if upper.is_finite and upper < 1 << 31 else 1
 
 
 class Rule(Protocol):

@@ -144,29 +144,107 @@ LEFT_OUT: list[Case] = [
     case("conv1d_runtime", lambda m, x, w: functional.conv1d(x, w) + 1,
          [rand(1, 4, 8), rand(4, 4, 3)], "prepack add", [("audit", CPU)],
          cpu=["aten::convolution"]),
-    case("embedding_runtime", lambda m, i, w: functional.embedding(i, w) * 2,
-         [torch.tensor([[0, 1, 2]]), rand(4, 8)], "prepack mul", [("audit", CPU)],
-         cpu=["aten::embedding"]),
     case("embedding_cast", lambda m, i: functional.embedding(i, m.w.half().float()),
          [torch.tensor([[0, 1, 2]])], "embedding", [("evaluate_weight", "evaluated")],
          {"w": weight(4, 8)}),
-    case("batch_norm_runtime", lambda m, x, w: functional.batch_norm(x, m.a, m.v, w) * 2,
-         [IMAGE, rand(4)], "prepack mul", [("audit", CPU)],
-         {"a": torch.zeros(4), "v": torch.ones(4)},
-         cpu=["aten::_native_batch_norm_legit_no_training"]),
-    case("group_norm", lambda m, x: m.n(x), [IMAGE], "native_group_norm", [],
-         {"n": nn.GroupNorm(2, 4)}),
-    case("group_norm_bare", lambda m, x: functional.group_norm(x, 2) * 2, [IMAGE], "prepack mul",
-         [("audit", CPU)], cpu=["aten::native_group_norm"], reason="weight is missing"),
-    case("group_norm_runtime", lambda m, x, w: functional.group_norm(x, 2, w) * 2,
-         [IMAGE, rand(4)], "prepack mul", [("audit", CPU)], cpu=["aten::native_group_norm"]),
-    case("group_norm_rank_3", lambda m, x: m.n(x) * 2, [rand(1, 4, 8)], "prepack mul",
-         [("audit", CPU)], {"n": nn.GroupNorm(2, 4)}, cpu=["aten::native_group_norm"],
-         reason="not four-dimensional"),
     case("logical_not", lambda m, x: torch.where(torch.logical_not(x > 0), x, x * 2), [X],
          "prepack gt.Scalar bitwise_not mul where.self", [("logical_not", "rewritten")]),
     case("add_scalar", lambda m, x: torch.ops.aten.add.Scalar(x, 2.0), [X], "prepack add",
          [("scalar_operand", "rewritten")]),
+]  # fmt: skip
+
+
+def _drawn(module: nn.Module) -> nn.Module:
+    """With parameters and statistics that are not those it starts with."""
+    for index, tensor in enumerate([*module.parameters(), *module.buffers()]):
+        if tensor.is_floating_point():
+            tensor.data = rand(*tensor.shape, seed=index).abs() + 0.5
+    return module
+
+
+def _stats(size: int) -> dict[str, torch.Tensor]:
+    return {"a": rand(size, seed=4), "v": rand(size, seed=5).abs() + 0.5}
+
+
+C = 6
+IMAGES = rand(2, C, 5, 7)
+ROWS3 = rand(2, C, 11)
+GROUP, BATCH = "native_group_norm", "_native_batch_norm_legit_no_training"
+ONE = [("channel_norm", "unit weight")]
+SEEN = [("channel_norm", "rewritten")]
+BY_COLUMN, PLUS_COLUMN = " view_copy clone mul", " view_copy clone add"
+
+CHANNEL_NORMS: list[Case] = [
+    case("group_norm", lambda m, x: m.n(x), [IMAGES], GROUP, [], {"n": _drawn(nn.GroupNorm(2, C))}),
+    case("group_norm_bare", lambda m, x: functional.group_norm(x, 2), [IMAGES], GROUP, ONE),
+    case("group_norm_runtime", lambda m, x, w, b: functional.group_norm(x, 2, w, b),
+         [IMAGES, rand(C), rand(C, seed=1)], GROUP + BY_COLUMN + PLUS_COLUMN, ONE,
+         reason="weight `inputs_1` float32[6] is a run-time value"),
+    case("group_norm_runtime_weight", lambda m, x, w: functional.group_norm(x, 3, w, m.b),
+         [IMAGES, rand(C)], "prepack " + GROUP + BY_COLUMN + PLUS_COLUMN, ONE, {"b": weight(C)}),
+    case("group_norm_runtime_bias", lambda m, x, b: functional.group_norm(x, 3, m.w, b),
+         [IMAGES, rand(C)], GROUP + PLUS_COLUMN, ONE, {"w": weight(C)}),
+    case("group_norm_one_plus", lambda m, x: functional.group_norm(x, 2, 1 + m.w), [IMAGES], GROUP,
+         [("channel_norm", "evaluated")], {"w": weight(C)}),
+    case("group_norm_half", lambda m, x, w: functional.group_norm(x, 2, w),
+         [IMAGES.half(), rand(C).half()], GROUP + BY_COLUMN, ONE, tolerance=HALF),
+    case("group_norm_rank_2", lambda m, x: m.n(x), [rand(3, C)], f"view_copy {GROUP} view_copy",
+         SEEN, {"n": _drawn(nn.GroupNorm(2, C))}),
+    case("group_norm_rank_3", lambda m, x: m.n(x), [ROWS3],
+         f"unsqueeze_copy {GROUP} squeeze_copy.dims", SEEN, {"n": _drawn(nn.GroupNorm(2, C))}),
+    case("group_norm_rank_5", lambda m, x: m.n(x), [rand(2, 4, 3, 5, 7)],
+         f"view_copy clone {GROUP} clone view_copy", SEEN, {"n": _drawn(nn.GroupNorm(2, 4))}),
+    case("group_norm_too_large", lambda m, x: functional.group_norm(x, 1) * 2,
+         [rand(1, 1, 1, 16400)], "prepack mul", [("channel_norm", CPU)],
+         cpu=["aten::native_group_norm"], reason="is too large for a texture"),
+    case("batch_norm", lambda m, x: m.n(x), [IMAGES], BATCH, [], {"n": _drawn(nn.BatchNorm2d(C))}),
+    case("batch_norm_bare", lambda m, x: m.n(x), [IMAGES], BATCH, ONE,
+         {"n": _drawn(nn.BatchNorm2d(C, affine=False))}),
+    case("batch_norm_runtime", lambda m, x, w, b: functional.batch_norm(x, m.a, m.v, w, b),
+         [IMAGES, rand(C), rand(C, seed=1)], BATCH + BY_COLUMN + PLUS_COLUMN, ONE, _stats(C)),
+    case("batch_norm_computed", lambda m, x: functional.batch_norm(x, m.a * 2, m.v + 1, m.w - 1),
+         [IMAGES], BATCH, [("channel_norm", "evaluated")], {"w": weight(C), **_stats(C)}),
+    case("batch_norm_runtime_mean", lambda m, x, a: functional.batch_norm(x, a, m.v) * 2,
+         [IMAGES, rand(C)], "prepack mul", [("channel_norm", CPU)], _stats(C),
+         cpu=["aten::_native_batch_norm_legit_no_training"], reason="from input `inputs_1`"),
+    case("batch_norm_1d", lambda m, x: m.n(x), [ROWS3],
+         f"unsqueeze_copy {BATCH} squeeze_copy.dims", SEEN, {"n": _drawn(nn.BatchNorm1d(C))}),
+    case("batch_norm_rank_2", lambda m, x: m.n(x), [rand(3, C)], f"view_copy {BATCH} view_copy",
+         SEEN, {"n": _drawn(nn.BatchNorm1d(C))}),
+    case("batch_norm_3d", lambda m, x: m.n(x), [rand(2, 4, 3, 5, 7)],
+         f"view_copy clone {BATCH} clone view_copy", SEEN, {"n": _drawn(nn.BatchNorm3d(4))}),
+    case("batch_norm_1d_dynamic", lambda m, x: m.n(x), [ROWS3],
+         f"view_copy {BATCH} view_copy", SEEN, {"n": _drawn(nn.BatchNorm1d(C))},
+         dynamic=(({2: torch.export.Dim("t", max=16)},),)),
+    case("batch_norm_of_the_batch", lambda m, x: m.n(x) * 2, [IMAGES], "prepack mul",
+         [("channel_norm", CPU)], {"n": nn.BatchNorm2d(C, track_running_stats=False)},
+         cpu=["aten::_native_batch_norm_legit"], reason="the statistics of several batches"),
+    case("instance_norm", lambda m, x: functional.instance_norm(x), [IMAGES],
+         f"view_copy {GROUP} view_copy", ONE),
+    case("instance_norm_affine", lambda m, x: m.n(x), [IMAGES], f"view_copy {GROUP} view_copy",
+         [("channel_norm", "evaluated")], {"n": _drawn(nn.InstanceNorm2d(C, affine=True))}),
+    case("instance_norm_1d", lambda m, x: m.n(x), [ROWS3], f"view_copy {GROUP} view_copy",
+         [("channel_norm", "evaluated")], {"n": _drawn(nn.InstanceNorm1d(C, affine=True))}),
+    case("instance_norm_runtime",
+         lambda m, x, w, b: functional.instance_norm(x, weight=w, bias=b),
+         [IMAGES, rand(C), rand(C, seed=1)],
+         f"repeat repeat view_copy {GROUP}{BY_COLUMN}{PLUS_COLUMN} view_copy", ONE),
+]  # fmt: skip
+
+TABLE = [("runtime_embedding", "rewritten")]
+EMBEDDINGS: list[Case] = [
+    case("embedding_runtime", lambda m, i, w: functional.embedding(i, w),
+         [torch.tensor([[0, 1, 3], [2, 2, 1]]), rand(4, 8)], "view_copy index_select view_copy",
+         TABLE, reason="table `inputs_1` float32[4, 8] is a run-time value, from input `inputs_1`"),
+    case("embedding_runtime_row", lambda m, i, w: functional.embedding(i, w),
+         [torch.tensor([3, 1, 0, 2, 2]), rand(4, 7)], "index_select", TABLE),
+    case("embedding_runtime_dynamic", lambda m, i, w: functional.embedding(i, w) * 2,
+         [torch.tensor([3, 1, 0, 2, 2]), rand(4, 8)], "prepack mul",
+         [("runtime_embedding", CPU)], cpu=["aten::embedding"], reason="sizes are dynamic",
+         dynamic=(({0: torch.export.Dim("t", max=8)}, None),)),
+    case("embedding_runtime_large", lambda m, i, w: functional.embedding(i, w) * 2,
+         [torch.tensor([[0, 16399]]), rand(16400, 4)], "prepack mul",
+         [("runtime_embedding", CPU)], cpu=["aten::embedding"], reason="too large for a texture"),
 ]  # fmt: skip
 
 _Q = torch.ops.quantized_decomposed
@@ -205,4 +283,12 @@ QUANTIZED: list[Case] = [
          "prepack slice_copy.Tensor add", [("constant_value", "evaluated")], EIGHT),
 ]  # fmt: skip
 
-OP_CASES: list[Case] = [*LAYER_NORMS, *PRODUCTS, *ROTARY, *LEFT_OUT, *QUANTIZED]
+OP_CASES: list[Case] = [
+    *LAYER_NORMS,
+    *PRODUCTS,
+    *ROTARY,
+    *CHANNEL_NORMS,
+    *EMBEDDINGS,
+    *LEFT_OUT,
+    *QUANTIZED,
+]

@@ -8,8 +8,10 @@ the norm's eps, and no site of its own.
 from __future__ import annotations
 
 from etvk_guard.lowering.rules.booleans import LogicalNot, MaskedRows
+from etvk_guard.lowering.rules.channel_norm import ChannelNorm
 from etvk_guard.lowering.rules.constant_scalar import ConstantScalar
 from etvk_guard.lowering.rules.constant_value import ConstantValue
+from etvk_guard.lowering.rules.embedding import RuntimeEmbedding
 from etvk_guard.lowering.rules.evaluate import EvaluateWeight
 from etvk_guard.lowering.rules.half_mean import HalfMean
 from etvk_guard.lowering.rules.layer_norm import LayerNorm
@@ -23,6 +25,8 @@ __all__ = ["RULES"]
 RULES: tuple[Rule, ...] = (
     RmsNorm(),
     LayerNorm(),
+    ChannelNorm(),
+    RuntimeEmbedding(),
     RuntimeLinear(),
     EvaluateWeight(),
     MaskedRows(),
