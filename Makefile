@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test setup install lint test-cpp test-kernels test-python test-vulkan test-releases models fleet bench docs clean
+.PHONY: demo test setup install lint test-cpp test-kernels test-python test-devices test-cross tools test-vulkan test-releases models fleet bench docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 demo: install
 	$(BIN)/python -m etvk_guard.demo
 
-test: lint test-cpp test-kernels test-python
+test: lint test-cpp test-kernels test-python test-devices
 
 setup: $(VENV)/.ready
 $(VENV)/.ready: requirements/test.txt scripts/setup.sh
@@ -50,6 +50,38 @@ test-kernels: setup
 
 test-python: install
 	$(BIN)/python -m pytest -n $(JOBS) -q
+
+# The device tool for this machine and for arm64 (under qemu's user emulation) held against the Python command, and the Java face.
+CROSS = -G Ninja -Wno-dev -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/scripts/cross.cmake
+MACHINE := $(shell uname -m)
+test-devices: install
+	bash scripts/setup_devices.sh javac aarch64-linux-gnu-g++ qemu-aarch64
+	cmake -S cpp/tools -B build/devices/native -G Ninja -DETVK_GUARD_JNI=ON
+	cmake --build build/devices/native -j $(JOBS)
+	cmake -S cpp/tools -B build/devices/arm64 $(CROSS) -DETVK_GUARD_MACHINE=aarch64
+	cmake --build build/devices/arm64 -j $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) -q tests/tools --tool $(MACHINE)=build/devices/native/etvk-guard-pte \
+	  --tool aarch64=build/devices/arm64/etvk-guard-pte
+	$(BIN)/python -m pytest -q tests/jni --jni build/devices/native/jni
+
+# arm64 and 32-bit arm: the core's tests, the tool, the Java library, the guarded loader on ExecuTorch's arm64 wheel; then the
+# programs of `make tools`. A quarter of an hour.
+test-cross: install tools
+	bash scripts/setup_devices.sh javac aarch64-linux-gnu-g++ arm-linux-gnueabihf-g++ qemu-aarch64 qemu-arm
+	bash scripts/test_cross.sh $(BIN)/python build/cross
+	$(BIN)/python -m pytest -n $(JOBS) -q tests/tools --tool x86_64=build/tools/etvk-guard-pte-x86_64 \
+	  --tool aarch64=build/tools/etvk-guard-pte-aarch64
+
+# etvk-guard-pte as it is shipped: with musl, for arm64 and x86-64. The first build of a machine's C++ library takes minutes.
+TOOLS := aarch64 x86_64
+tools: setup
+	$(BIN)/python -m pip install --quiet -r requirements/devices.txt
+	for machine in $(TOOLS); do \
+	  cmake -S cpp/tools -B build/tools/$$machine -G Ninja -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cpp/tools/zig.cmake \
+	    -DETVK_GUARD_TARGET=$$machine-linux-musl && \
+	  cmake --build build/tools/$$machine -j $(JOBS) && \
+	  cp build/tools/$$machine/etvk-guard-pte build/tools/etvk-guard-pte-$$machine || exit 1; \
+	done
 
 # Needs a Vulkan delegate: see "The real delegate" in README.md.
 test-vulkan: install

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from builds import DATA, FILES, damaged
+from builds import DATA, FILES, REMAINING, damaged
 
 import etvk_guard
 
 Java = Callable[..., str]
 
-REMAINING = DATA.parent / "remaining/linear_runtime.pte"
 FAULTY = DATA / "1.5.1/one_plus.pte"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "python")]  # for builds.py and exporting.py
+sys.path.insert(0, str(HERE))  # for builds.py
 
 from builds import DATA, EMULATORS, Outcome, Tool  # noqa: E402
 
@@ -74,14 +74,6 @@ def same(tool: Tool, cli: Callable[..., Outcome]) -> Callable[..., Outcome]:
         return mine
 
     return run
-
-
-@pytest.fixture(scope="session")
-def remaining(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program with a fault that has no rewrite inside a file."""
-    from exporting import stock_file  # imports torch and executorch
-
-    return stock_file("linear_runtime", tmp_path_factory.mktemp("stock"))
 
 
 @pytest.fixture
