@@ -189,7 +189,8 @@ bool write_all(int fd, uint64_t offset, const uint8_t* from, size_t count) {
 // Copies in the kernel as far as it can; what is done is added to `done`. Whatever stops it, the plain copy meets it too, or
 // manages.
 void copy_in_kernel(int from, uint64_t source, int to, uint64_t start, uint64_t length, uint64_t* done) {
-#ifdef __NR_copy_file_range  // by number: not every C library has the function
+// By number: not every C library has the function. Android ends an app for a call that its C library does not make, as this one before 14.
+#if defined(__NR_copy_file_range) && !defined(__ANDROID__)
   while (*done < length) {
     auto in = static_cast<loff_t>(source + *done);
     auto out = static_cast<loff_t>(start + *done);
