@@ -2,16 +2,18 @@
 """Times norms inside the Vulkan delegate, stock and patched, by the difference of two chains.
 
     python bench/kernels_chains.py write FOLDER [--cpu]
-    runner --backend LIB [--builder LIB] --time 30 FOLDER/constant > RESULT.txt
+    runner --backend LIB [--builder LIB [--guard off]] --time N FOLDER/constant > RESULT.txt
     python bench/kernels_chains.py table DEVICE NAME=RESULT.txt... > chains.json
 
 `write` makes chains of LENGTH norms and of one, cases for tests/vulkan/runner.cpp: in
 FOLDER/constant with a constant weight, in FOLDER/runtime with a weight that is an input, and in
 FOLDER/repaired the latter repaired. `table` reads what the runner printed, in one run or
-several of the same NAME (the least counts), and prints JSON:
-microseconds a norm, by the difference of the two chains over LENGTH - 1 and by the delegate's own
-timestamps. The former has what the delegate does between two dispatches; where it was built with
-ET_EVENT_TRACER_ENABLED, that is two timestamps.
+several of the same NAME (the least counts), and prints JSON: microseconds a norm. With `--time N`
+the runner does each program N times and prints the least of three times: of a whole inference by
+the host's clock (of two of which `us` is the difference, over LENGTH - 1), of a norm by the
+delegate's own timestamps (`us_gpu`; only where it was built with ET_EVENT_TRACER_ENABLED), and of
+the process's CPUs. The first has what the delegate does between two dispatches, those timestamps
+among it.
 """
 
 from __future__ import annotations

@@ -165,11 +165,22 @@ void add_forced(Norm norm, Mix mix, bool subgroups, std::uint32_t subgroup_size,
   split.split = 3;
   split.early = kernels::Early::kRow;
   cases->push_back(split);
-  NormCase turns = plain;  // 4 workgroups for 18 rows
+  NormCase once = plain;
+  once.chunks = 8;
+  once.threads = 32;
+  once.early = kernels::Early::kOnce;
+  cases->push_back(once);
+  NormCase turns = make(norm, mix, Dtype::kFloat, {1024, 9, 2, 1});  // whole rows, and more turns than rows
+  turns.subgroups = subgroups;
+  turns.units = 1;
   turns.chunks = 8;
   turns.threads = 32;
-  turns.groups = 2;
+  turns.turns = 4;
   turns.early = kernels::Early::kOnce;
+  cases->push_back(turns);
+  turns.rows = 2;
+  turns.threads = 64;
+  turns.turns = 3;
   cases->push_back(turns);
 }
 

@@ -121,7 +121,7 @@ bool fits(const DeviceInfo& device, Storage storage, Dtype dtype, const Sizes& s
   return *std::max_element(layout.extents.begin(), layout.extents.end()) <= device.max_texture_extent;
 }
 
-kernels::PlanStatus base_plan(const NormCase& test, const DeviceInfo& device, kernels::Plan* plan) {
+kernels::NormProblem problem_of(const NormCase& test) {
   kernels::NormProblem problem;
   problem.norm = test.norm;
   problem.x_storage = test.x_storage;
@@ -130,9 +130,13 @@ kernels::PlanStatus base_plan(const NormCase& test, const DeviceInfo& device, ke
   copy_sizes(test.x, problem.x_sizes);
   problem.weight = mode_of(test, test.weight);
   problem.shift = mode_of(test, test.shift);
+  return problem;
+}
+
+kernels::PlanStatus base_plan(const NormCase& test, const DeviceInfo& device, kernels::Plan* plan) {
   kernels::DeviceLimits limits = device.limits;
   limits.subgroup_arithmetic = limits.subgroup_arithmetic && test.subgroups;
-  return kernels::choose(problem, limits, plan);
+  return kernels::choose(problem_of(test), limits, plan);
 }
 
 // The plan with what the case forces, and the workgroups for that.
@@ -145,10 +149,13 @@ void force(const NormCase& test, kernels::Plan* plan) {
   const auto height = static_cast<std::uint32_t>(test.x[1]);
   const auto depth = static_cast<std::uint32_t>(test.x[2] * test.x[3]);
   const std::uint32_t bands = (height + plan->spec.rows - 1) / plan->spec.rows * depth;
-  plan->groups[0] = test.groups.value_or((bands + plan->local_size[1] - 1) / plan->local_size[1]);
+  plan->spec.turns = test.turns.value_or(1);
+  const std::uint32_t a_group = plan->local_size[1] * plan->spec.turns;
+  plan->groups[0] = test.groups.value_or((bands + a_group - 1) / a_group);
   plan->groups[1] = test.groups ? 2 : 1;
   plan->spec.split = test.split.value_or(1);
   plan->groups[2] = plan->spec.split;
+  kernels::settle_access(problem_of(test), plan);
 }
 
 }  // namespace
@@ -175,6 +182,7 @@ std::string describe(const NormCase& test) {
   forced("rows", test.rows);
   forced("groups", test.groups);
   forced("split", test.split);
+  forced("turns", test.turns);
   text += test.early ? " early=" + std::to_string(static_cast<int>(*test.early)) : std::string();
   return text;
 }
@@ -187,7 +195,7 @@ std::optional<kernels::Plan> plan_of(const NormCase& test, const DeviceInfo& dev
   if (!all_fit || base_plan(test, device, &plan) != kernels::PlanStatus::kOk) {
     return std::nullopt;
   }
-  if (test.chunks || test.threads || test.units || test.rows || test.early || test.groups || test.split) {
+  if (test.chunks || test.threads || test.units || test.rows || test.early || test.groups || test.split || test.turns) {
     force(test, &plan);
   }
   const kernels::DeviceLimits& limits = device.limits;

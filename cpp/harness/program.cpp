@@ -52,7 +52,8 @@ ProgramInfo program_of(const kernels::Plan& plan) {
                static_cast<std::uint32_t>(spec.shift),
                spec.rows,
                static_cast<std::uint32_t>(spec.early),
-               spec.split};
+               spec.split,
+               spec.turns};
   return info;
 }
 

@@ -37,9 +37,9 @@ const char* text_of(Storage storage) { return storage == Storage::kTexture3d ? "
 
 std::string plan_text(const kernels::Plan& plan) {
   char text[128];
-  std::snprintf(text, sizeof(text), "%ux%u groups %ux%u chunks %u rows %u early %u %s", plan.local_size[0],
+  std::snprintf(text, sizeof(text), "%ux%u groups %ux%u chunks %u rows %u early %u turns %u%s %s", plan.local_size[0],
                 plan.local_size[1], plan.groups[0], plan.groups[2], plan.spec.chunks, plan.spec.rows,
-                static_cast<std::uint32_t>(plan.spec.early),
+                static_cast<std::uint32_t>(plan.spec.early), plan.spec.turns, plan.key.access == kernels::Access::kWhole ? " whole" : "",
                 plan.key.reduction == kernels::Reduction::kSubgroup ? "subgroup" : "shared");
   return text;
 }
@@ -171,10 +171,11 @@ void add_grids(const Bench& bench, const DeviceInfo& info, kernels::Plan plan, s
   const bool textures = bench.problem().operand_storage == Storage::kTexture3d;
   plan.groups[1] = 1;
   for (const kernels::Early early : {kernels::Early::kNot, kernels::Early::kRow, kernels::Early::kOnce}) {
-    for (std::uint32_t turns = 1; turns <= (early == kernels::Early::kOnce ? 4u : 1u); turns *= 2) {
+    for (std::uint32_t turns = 1; turns <= (early == kernels::Early::kOnce ? 8u : 1u); turns *= 2) {
       for (std::uint32_t split = 1; split <= (may_split ? plan.spec.chunks : 1u); split *= 2) {
         plan.spec.early = early;
-        plan.groups[0] = (all + turns - 1) / turns;
+        plan.spec.turns = plan.key.access == kernels::Access::kWhole ? turns : 1;
+        plan.groups[0] = (all + plan.spec.turns - 1) / plan.spec.turns;
         plan.spec.split = plan.groups[2] = split;
         if (plan.groups[0] <= info.limits.max_groups_x && (textures || early == kernels::Early::kNot)) {
           plans->push_back(plan);
@@ -205,12 +206,14 @@ std::vector<kernels::Plan> ways(const Bench& bench, const DeviceInfo& info) {
         plan.spec.chunks = each;
         plan.local_size[0] = threads;
         plan.local_size[1] = units;
+        kernels::settle_access(bench.problem(), &plan);
         if (threads * units > info.limits.max_threads) {
           continue;
         }
         add_grids(bench, info, plan, &plans);
         if (info.type == "cpu" && each > 1) {  // reads rows twice, from a cache
           plan.spec.chunks = 1;
+          kernels::settle_access(bench.problem(), &plan);
           add_grids(bench, info, plan, &plans);
         }
       }

@@ -16,9 +16,9 @@ constexpr uint32_t kWideSubgroup = 32;    // a GPU with registers for 16 chunks 
 constexpr uint32_t kFewRows = 128;        // up to here a workgroup a row leaves much of a GPU idle
 constexpr uint32_t kFewGroups = 64;       // workgroups that any large GPU starts at once
 constexpr uint32_t kMaxThreads = 1024;    // what ET-VK can encode
-constexpr uint64_t kInCaches = uint64_t{1} << 22;  // elements of x that a large GPU keeps
-constexpr uint64_t kManyBands = 256;      // from here on half as many workgroups still fill a large GPU
-constexpr uint32_t kTurns = 2;            // rows or bands, one after the other, of a workgroup that keeps weight and shift
+constexpr uint64_t kManyBands = 512;      // from here on half as many workgroups still fill a large GPU
+constexpr uint32_t kTurns = 2;            // bands, one after the other, of a workgroup that keeps weight and shift
+constexpr uint32_t kTurnsThreads = 128;   // of such a workgroup, at least
 
 uint32_t div_up(uint64_t a, uint32_t b) noexcept { return static_cast<uint32_t>((a + b - 1u) / b); }
 
@@ -83,11 +83,23 @@ bool one_row_textures(const NormProblem& p) noexcept {
   return any && p.operand_storage == Storage::kTexture3d && one_row(p.weight) && one_row(p.shift);
 }
 
-// Loads of a weight cost as much as those of x, where x comes from a cache too: then it pays to keep it.
+uint32_t thread_limit(const DeviceLimits& d) noexcept {
+  uint32_t threads = 1;
+  while (threads * 2u <= std::min({d.max_threads, d.max_size_x, kMaxThreads})) {
+    threads *= 2u;
+  }
+  return threads;
+}
+
+uint32_t turns_threads(uint32_t chunks) noexcept { return std::max(power_of_two_at_least(chunks / 8u), kTurnsThreads); }
+
+// Loads of a weight cost as much as those of x, so it pays to keep it for several bands.
 bool takes_turns(const NormProblem& p, const DeviceLimits& d) noexcept {
-  const bool whole_workgroups = chunk_count(p, pick_access(p)) >= 4u * d.subgroup_size;
-  return is_texture(p) && one_row_textures(p) && whole_workgroups && !is_narrow(d) &&
-         band_count(p, 2) >= kManyBands && row_count(p) * size_at(p, 0) <= kInCaches;
+  const uint32_t chunks = chunk_count(p, pick_access(p));
+  const uint32_t threads = turns_threads(chunks);
+  const bool suits = is_texture(p) && one_row_textures(p) && !is_narrow(d) && size_at(p, 0) % 4u == 0u;
+  const bool fits = chunks >= 4u * d.subgroup_size && threads <= thread_limit(d) && threads >= 2u * d.subgroup_size;
+  return suits && fits && chunks % (threads / 2u) == 0u && band_count(p, 2) >= kManyBands;
 }
 
 // With few rows a thread waits less if it asks for everything at once; with many it is better to have more threads.
@@ -98,21 +110,16 @@ Early pick_early(const NormProblem& p, const DeviceLimits& d) noexcept {
   return p.operand_storage == Storage::kTexture3d && few_rows(p) && !is_narrow(d) ? Early::kRow : Early::kNot;
 }
 
-uint32_t thread_limit(const DeviceLimits& d) noexcept {
-  uint32_t threads = 1;
-  while (threads * 2u <= std::min({d.max_threads, d.max_size_x, kMaxThreads})) {
-    threads *= 2u;
-  }
-  return threads;
-}
-
 // Threads for a row (or band of rows) of `chunks` chunks, before limits.
 uint32_t wanted_threads(const NormProblem& p, const DeviceLimits& d, const KernelKey& key, uint32_t chunks) noexcept {
   if (takes_turns(p, d)) {
-    return chunks / 2u;
+    return turns_threads(chunks);
   }
-  if (is_texture(p)) {
-    return few_rows(p) ? std::max(std::min(chunks, 256u), chunks / 4u) : chunks / 4u;
+  if (is_texture(p) && few_rows(p)) {
+    return std::max(std::min(chunks, 256u), chunks / 4u);
+  }
+  if (is_texture(p)) {  // where rows are whole there are registers for more chunks
+    return chunks / (chunks < 16u * d.subgroup_size || size_at(p, 0) % 4u != 0u ? 4u : 8u);
   }
   if (few_rows(p)) {
     return chunks;
@@ -155,7 +162,7 @@ uint32_t pick_split(const NormProblem& p, const DeviceLimits& d, const Plan& pla
 }
 
 PlanStatus set_groups(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
-  const uint32_t turns = plan->spec.early == Early::kOnce ? kTurns : 1u;
+  const uint32_t turns = plan->key.access == Access::kWhole ? plan->spec.turns : 1u;
   const uint64_t groups = div_up(band_count(p, plan->spec.rows), plan->local_size[1] * turns);
   plan->groups[1] = div_up(groups, d.max_groups_x);
   plan->groups[0] = div_up(groups, plan->groups[1]);
@@ -163,10 +170,9 @@ PlanStatus set_groups(const NormProblem& p, const DeviceLimits& d, Plan* plan) n
   return plan->groups[1] > d.max_groups_y ? PlanStatus::kTooManyRows : PlanStatus::kOk;
 }
 
-PlanStatus set_shape(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
+void set_local_size(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
   plan->local_size[0] = std::max(pick_threads(p, plan->key, d), plan->spec.rows);
   plan->local_size[1] = pick_units(d, plan->local_size[0], band_count(p, plan->spec.rows));
-  return set_groups(p, d, plan);
 }
 
 uint32_t pick_chunks(const NormProblem& p, const DeviceLimits& d, const Plan& plan) noexcept {
@@ -190,6 +196,15 @@ bool needs_16bit_storage(const KernelKey& key) noexcept {
          (key.access == Access::kScalar || (key.norm == Norm::kLayer && key.x_storage == Storage::kBuffer));
 }
 
+void settle_access(const NormProblem& p, Plan* plan) noexcept {
+  if (!is_texture(p) || p.operand_storage != Storage::kTexture3d) {
+    return;
+  }
+  const uint32_t lanes = plan->local_size[0] / plan->spec.rows;
+  const bool whole = size_at(p, 0) % 4u == 0u && chunk_count(p, Access::kVec4) == lanes * plan->spec.chunks;
+  plan->key.access = whole ? Access::kWhole : Access::kVec4;
+}
+
 PlanStatus choose(const NormProblem& problem, const DeviceLimits& device, Plan* plan) noexcept {
   const PlanStatus status = check(problem, device);
   if (status != PlanStatus::kOk) {
@@ -201,11 +216,12 @@ PlanStatus choose(const NormProblem& problem, const DeviceLimits& device, Plan* 
   plan->spec.rows = pick_rows(problem, device);
   plan->spec.early = pick_early(problem, device);
   plan->spec.split = 1;
-  const PlanStatus shaped = set_shape(problem, device, plan);
+  plan->spec.turns = takes_turns(problem, device) ? kTurns : 1u;
+  set_local_size(problem, device, plan);
   plan->spec.chunks = pick_chunks(problem, device, *plan);
   plan->spec.split = pick_split(problem, device, *plan);
-  plan->groups[2] = plan->spec.split;
-  return shaped;
+  settle_access(problem, plan);
+  return set_groups(problem, device, plan);
 }
 
 PlanStatus replan(const NormProblem& problem, const DeviceLimits& device, Plan* plan) noexcept {
@@ -214,7 +230,9 @@ PlanStatus replan(const NormProblem& problem, const DeviceLimits& device, Plan* 
     return status;
   }
   plan->key = pick_key(problem, device);
-  return set_shape(problem, device, plan);
+  set_local_size(problem, device, plan);
+  settle_access(problem, plan);
+  return set_groups(problem, device, plan);
 }
 
 }  // namespace etvk_guard::kernels

@@ -54,6 +54,9 @@ PlanStatus choose(const NormProblem& problem, const DeviceLimits& device, Plan* 
 // kernel, local size and grid may still change.
 PlanStatus replan(const NormProblem& problem, const DeviceLimits& device, Plan* plan) noexcept;
 
+// Sets `plan->key.access` for textures, where it depends on the rest of the plan.
+void settle_access(const NormProblem& problem, Plan* plan) noexcept;
+
 bool needs_16bit_storage(const KernelKey& key) noexcept;
 
 }  // namespace etvk_guard::kernels

@@ -25,14 +25,14 @@
 //   Sizes are (W, H, C, N), missing leading dimensions 1. A missing operand's sizes are not read. A contiguous buffer of
 //   more than four dimensions can be given as (W, rows, 1, 1) with operands of one row or full.
 //
-// Specialisation constants: ids 0, 1, 2 are the local size; ids 3 to 8 are the fields of SpecConstants in their order.
+// Specialisation constants: ids 0, 1, 2 are the local size; ids 3 to 9 are the fields of SpecConstants in their order.
 //
 // Threads: local size (x, y, 1). With y == 1 the whole workgroup works on a row (in textures: on `rows` neighbouring rows);
 //   with y > 1 each y does, and for a subgroup kernel x must then be the device's subgroup size. x is a multiple of `rows`.
-//   Workgroups are numbered x first, then y; surplus ones do nothing. Where weight and shift are textures there may be fewer
-//   than rows: each goes on until none are left. There are `split` of them in z, which each read the whole row and share
-//   out the writing of it: for few rows.
-//   Local size, chunks, rows, early and split change the speed, and the result by rounding only.
+//   Workgroups are numbered x first, then y; surplus ones write nothing. Each takes `turns` turns, the rows of all workgroups'
+//   first turn before those of the second. There are `split` of them in z, which each read the whole row and share out the
+//   writing of it: for few rows.
+//   Local size, chunks, rows, early, split and turns change the speed, and the result by rounding only.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,8 @@ namespace etvk_guard::kernels {
 enum class Norm : std::uint8_t { kRms, kLayer };
 enum class Storage : std::uint8_t { kBuffer, kTexture3d };
 enum class Dtype : std::uint8_t { kFloat, kHalf };
-enum class Access : std::uint8_t { kScalar, kVec4, kVec8 };       // elements that a buffer load takes
+// Elements that a load takes. kWhole: four, of textures whose rows are exactly `chunks` chunks for each thread of a row.
+enum class Access : std::uint8_t { kScalar, kVec4, kVec8, kWhole };
 enum class Reduction : std::uint8_t { kShared, kSubgroup };       // kSubgroup needs subgroup arithmetic in compute
 
 struct KernelKey {
@@ -108,9 +109,10 @@ struct SpecConstants {
   std::uint32_t rows;    // id 6: rows that are worked on together, 1, 2 or 4; 1 for buffers
   Early early;           // id 7; used where weight and shift are textures, kNot elsewhere
   std::uint32_t split;   // id 8: workgroups in z; used where x is a texture
+  std::uint32_t turns;   // id 9: 1 unless the access is kWhole
 };
 constexpr std::uint32_t kFirstSpecId = 3;
-constexpr std::uint32_t kSpecCount = 6;
+constexpr std::uint32_t kSpecCount = 7;
 
 enum class BindingKind : std::uint8_t { kStorageBuffer, kStorageImage, kSampledImage };
 

@@ -71,7 +71,7 @@ def norm_variants(source: Path) -> list[Shader]:
     for layer, half, (x_tex, w_tex), subgroup in product(
         (False, True), (False, True), stores, (False, True)
     ):
-        accesses = ["vec4"] if x_tex and w_tex else ["vec4", "scalar"]
+        accesses = ["vec4", "whole"] if x_tex and w_tex else ["vec4", "scalar"]
         if half and not x_tex and not w_tex:
             accesses.append("vec8")
         shaders += [norm_variant(source, layer, half, x_tex, w_tex, subgroup, a) for a in accesses]
@@ -90,6 +90,7 @@ def norm_variant(
         "SUBGROUP": subgroup,
         "SCALAR": access == "scalar",
         "WIDE": access == "vec8",
+        "WHOLE": access == "whole",
     }
     name = "_".join(
         (
@@ -108,7 +109,7 @@ def norm_variant(
             "Storage::kTexture3d" if x_tex else "Storage::kBuffer",
             "Storage::kTexture3d" if w_tex else "Storage::kBuffer",
             "Dtype::kHalf" if half else "Dtype::kFloat",
-            {"scalar": "Access::kScalar", "vec4": "Access::kVec4", "vec8": "Access::kVec8"}[access],
+            f"Access::k{access.capitalize()}",
             "Reduction::kSubgroup" if subgroup else "Reduction::kShared",
         )
     )

@@ -14,6 +14,7 @@
 //   HALF        elements are float16, else float32
 //   SCALAR      buffers are read element by element (D not a multiple of 4), else four at a time
 //   WIDE        half buffers are read eight at a time (D a multiple of 8)
+//   WHOLE       textures whose rows are exactly CHUNKS chunks for each thread: nothing to clamp, mask or loop over
 //   SUBGROUP    sums use subgroup arithmetic, else shared memory alone
 
 #extension GL_EXT_control_flow_attributes : require
@@ -47,6 +48,12 @@ const uint EARLY = 0u;
 layout(constant_id = 8) const uint SPLIT = 1u;       // workgroups in z, which share out the writing of a row
 #else
 const uint SPLIT = 1u;
+#endif
+
+#ifdef WHOLE
+layout(constant_id = 9) const uint TURNS = 1u;       // bands that a unit works on, one after the other
+#else
+const uint TURNS = 1u;
 #endif
 
 const uint EARLY_NOT = 0u;   // once the row's sum is known
@@ -115,7 +122,7 @@ bool find_row(const uint band, const uint sub, inout Place p) {
   const uint depth = uint(x_sizes.z * x_sizes.w);
 #ifdef X_TEXTURE
   const uint bands = bands_in_height();
-  const uint z = band / bands;
+  const uint z = depth == 1u ? 0u : band / bands;
   const uint y = (band - z * bands) * ROWS + sub;
   p.yz = ivec2(int(min(y, height - 1u)), int(min(z, depth - 1u)));
   p.row = uint(p.yz.y) * height + uint(p.yz.x);
@@ -196,7 +203,11 @@ float sum_of(const vec4 x[VECS]) {
 void norm_row(const Place p, const bool exists, const uint sub, const uint parity) {
   const OperandRow wr = operand_row(WEIGHT_MODE, weight_sizes, p);
   const OperandRow sr = operand_row(SHIFT_MODE, shift_sizes, p);
+#ifdef WHOLE
+  const uint steps = CHUNKS;
+#else
   const uint steps = (p.chunks + LANES - 1u) / LANES;
+#endif
   const float inverse_width = 1.0 / float(p.width);
   vec4 kept[CHUNKS][VECS];
   vec4 x[VECS];
@@ -276,17 +287,12 @@ void main() {
     const OperandRow first = OperandRow(0u, ivec2(0));
     keep_operands(p, first, first);
   }
-  // All threads of a workgroup take the same turns, since there are barriers in them.
-  const uint turns = (band_count() + gl_WorkGroupSize.y - 1u) / gl_WorkGroupSize.y;
-  uint turn = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-  uint parity = 0u;
-  while (turn < turns) {
-    const bool exists = find_row(turn * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
-    norm_row(p, exists, sub, parity);
-    if (EARLY != EARLY_ONCE) {
-      break;  // a constant: drivers make much better code where there is no loop
-    }
-    turn += gl_NumWorkGroups.x * gl_NumWorkGroups.y;
-    parity ^= 1u;
+  // Unrolled, so that a driver can load the next band before it stores this one. All threads of a workgroup take the same
+  // turns, since there are barriers in them.
+  const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  [[unroll]] for (uint turn = 0u; turn < TURNS; ++turn) {
+    const uint place = turn * gl_NumWorkGroups.x * gl_NumWorkGroups.y + group;
+    const bool exists = find_row(place * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
+    norm_row(p, exists, sub, turn & 1u);
   }
 }
