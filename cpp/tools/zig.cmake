@@ -16,8 +16,8 @@ list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ETVK_GUARD_TARGET ETVK_GUARD_ZI
 
 # Nothing is linked to find out about the compiler: that would build one more C++ library, for programs without optimization.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-execute_process(COMMAND "${ETVK_GUARD_ZIG}" c++ --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
-string(REGEX REPLACE ".*clang version ([0-9.]+).*" "\\1" CMAKE_CXX_COMPILER_VERSION "${version}")
+execute_process(COMMAND "${ETVK_GUARD_ZIG}" c++ --version OUTPUT_VARIABLE zig_version COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE ".*clang version ([0-9.]+).*" "\\1" CMAKE_CXX_COMPILER_VERSION "${zig_version}")
 set(CMAKE_CXX_COMPILER_ID_RUN TRUE)
 set(CMAKE_CXX_COMPILER_ID Clang)
 set(CMAKE_CXX_COMPILER_FRONTEND_VARIANT GNU)
