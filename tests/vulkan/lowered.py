@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every case of the lowering tests and every row of the table of models, lowered under guard."""
+"""Every case of the lowering tests and every row of the table of models, lowered under guard.
+
+And what the tests of such programs share: a case lowered with a partitioner, eager's results of it.
+"""
 
 from __future__ import annotations
 
@@ -55,15 +58,27 @@ def _listed(value: Any) -> list[torch.Tensor]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _lower_case(case: Case) -> bytes:
+def lower_case(case: Case, partitioner: Any) -> bytes:
+    """The case's `.pte`."""
     from executorch.exir import to_edge_transform_and_lower
-
-    from etvk_guard.lowering import GuardedVulkanPartitioner
 
     module, inputs = case.make()
     program = torch.export.export(module.eval(), inputs, dynamic_shapes=case.dynamic)
-    edge = to_edge_transform_and_lower(program, partitioner=[GuardedVulkanPartitioner()])
+    edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
     return bytes(edge.to_executorch().buffer)
+
+
+def eager(case: Case) -> list[torch.Tensor]:
+    """The case's results in eager torch."""
+    module, inputs = case.make()
+    with torch.no_grad():
+        return _listed(copy.deepcopy(module).eval()(*inputs))
+
+
+def _lower_guarded(case: Case) -> bytes:
+    from etvk_guard.lowering import GuardedVulkanPartitioner
+
+    return lower_case(case, GuardedVulkanPartitioner())
 
 
 def _lower_model(model: Model) -> bytes:
@@ -74,12 +89,12 @@ def _lower_model(model: Model) -> bytes:
 
 
 def _case(case: Case) -> Row:
-    def expected(method: str) -> list[torch.Tensor]:
-        module, inputs = case.make()
-        with torch.no_grad():
-            return _listed(copy.deepcopy(module).eval()(*inputs))
-
-    return Row(lambda: _lower_case(case), lambda: tuple(case.make()[1]), expected, case.tolerance)
+    return Row(
+        lambda: _lower_guarded(case),
+        lambda: tuple(case.make()[1]),
+        lambda method: eager(case),
+        case.tolerance,
+    )
 
 
 def _model(model: Model) -> Row:
@@ -109,7 +124,11 @@ def key() -> str:
 
 def lowered_file(name: str, folder: Path) -> Path:
     """The row's `.pte`, made once in `folder`."""
-    path = folder / f"{name}.pte"
+    return made_once(folder / f"{name}.pte", ROWS[name].lower)
+
+
+def made_once(path: Path, lower: Callable[[], bytes]) -> Path:
+    """`path`, with what `lower` gives, quietly, where there was no such file."""
     if not path.exists():
         _quick_patterns()
         level = logging.root.manager.disable
@@ -117,7 +136,7 @@ def lowered_file(name: str, folder: Path) -> Path:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                data = ROWS[name].lower()
+                data = lower()
         finally:
             logging.disable(level)
         made = path.with_suffix(".tmp")

@@ -7,19 +7,10 @@ stock gives, whatever that is: the builder changes nothing else.
 
 from __future__ import annotations
 
-import copy
-import logging
-import os
-import sys
-import warnings
 from pathlib import Path
 
 import pytest
-import torch
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "python" / "lowering"))
-
-import lowered
+from lowered import eager, lower_case, made_once
 from lowering_cases import Case
 from norm_cases import NORM_CASES
 from op_cases import LAYER_NORMS
@@ -45,34 +36,9 @@ FAULTY = """
 def stock_program(case: Case, folder: Path) -> Path:
     """The `.pte` that the stock partitioner makes of a case, once in `folder`."""
     from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
-    from executorch.exir import to_edge_transform_and_lower
 
     path = folder / f"table-{case.name}.pte"
-    if path.exists():
-        return path
-    lowered._quick_patterns()
-    module, inputs = case.make()
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = torch.export.export(module.eval(), inputs, dynamic_shapes=case.dynamic)
-            edge = to_edge_transform_and_lower(program, partitioner=[VulkanPartitioner()])
-            data = bytes(edge.to_executorch().buffer)
-    finally:
-        logging.disable(level)
-    made = path.with_suffix(".tmp")
-    made.write_bytes(data)
-    os.replace(made, path)
-    return path
-
-
-def eager(case: Case) -> list[torch.Tensor]:
-    module, inputs = case.make()
-    with torch.no_grad():
-        value = copy.deepcopy(module).eval()(*inputs)
-    return list(value) if isinstance(value, list | tuple) else [value]
+    return made_once(path, lambda: lower_case(case, VulkanPartitioner()))
 
 
 def blamed(path: Path) -> set[str]:
