@@ -61,6 +61,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stock: Callable[[str],
     return tmp_path
 
 
+@pytest.mark.filterwarnings("ignore:.*reference interpreter:RuntimeWarning")
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
 def test_python_runs(page: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The blocks of a page, one after the other, with what the text takes for granted."""
@@ -97,7 +98,5 @@ def test_commands_are_understood(
 
 def _help(command: str) -> Any:
     call = [sys.executable, "-m", "etvk_guard", command, "--help"]
-    done = subprocess.run(
-        call, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"}, check=True
-    )
+    done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT, check=True)
     return done.stdout
