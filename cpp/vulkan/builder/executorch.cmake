@@ -51,6 +51,7 @@ endif()
 
 get_filename_component(kind "${ETVK_GUARD_BACKEND}" LAST_EXT)
 if(kind STREQUAL ".a")
+  target_compile_definitions(etvk_guard_executorch INTERFACE ETVK_GUARD_SELF_CONTAINED)
   target_link_libraries(etvk_guard_executorch INTERFACE
     "$<LINK_LIBRARY:WHOLE_ARCHIVE,${ETVK_GUARD_BACKEND}>")
 else()

@@ -19,6 +19,10 @@ namespace {
 
 // For whoever must know before the library is loaded: it may bring the runtime of another release into the process.
 __attribute__((used)) const char kBuiltFor[] = "etvk-guard: built for executorch " ETVK_GUARD_EXECUTORCH_VERSION;
+#ifdef ETVK_GUARD_SELF_CONTAINED
+// Likewise: beside another delegate it would guard its own, which nothing calls.
+__attribute__((used)) const char kHasDelegate[] = "etvk-guard: has a delegate of its own";
+#endif
 
 Control& control();
 

@@ -31,17 +31,18 @@ def show(
     """
     try:
         program = pte.open_program(file)
-    except pte.EtvkGuardError as error:
+        shown = _program_json(program) if as_json else None
+        lines = [] if as_json else list(_program_lines(file, program))
+    except pte.EtvkGuardError as error:  # also for what only a newer schema has
         if as_json:
             print_json({"file": file, "error": error_line(file, error)})
             raise typer.Exit(2) from None
         fail(error_line(file, error))
-    if as_json:
-        print_json({"file": file, "error": None, **_program_json(program)})
-    else:
-        out = console()
-        for line in _program_lines(file, program):
-            out.print(line)
+    if shown is not None:
+        print_json({"file": file, "error": None, **shown})
+    out = console()
+    for line in lines:
+        out.print(line)
 
 
 def _program_json(program: pte.Program) -> dict[str, Any]:

@@ -25,6 +25,8 @@ BUILDER_VARIABLE: Final = "ETVK_GUARD_BUILDER"
 BUILDER_FILE: Final = "libetvk_guard_vulkan.so"
 BUILT_FOR: Final = b"etvk-guard: built for executorch "  # in the builder library; a version follows
 
+HAS_DELEGATE: Final = b"etvk-guard: has a delegate of its own"  # in a self-contained library
+
 
 @dataclass(frozen=True)
 class VulkanStatus:
@@ -226,8 +228,22 @@ def _refuse_other_release(path: str) -> None:
         raise _errors.error(_errors.NO_BUILDER, message)
 
 
+def _refuse_second_delegate(path: str) -> None:
+    """A self-contained library beside another delegate would guard its own, which nothing calls."""
+    if path == _loaded.backend:
+        return
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return
+    if HAS_DELEGATE in data:
+        message = f"{path} has a delegate of its own, and there is one already: give it as the"
+        raise _errors.error(_errors.NO_BUILDER, f"{message} delegate ({BACKEND_VARIABLE}) instead")
+
+
 def _open_builder(path: str) -> Builder:
     _refuse_other_release(path)
+    _refuse_second_delegate(path)
     library = _load(path, _errors.NO_BUILDER)
     try:
         return Builder(library, path)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from etvk_guard import __version__, check, contract, open_program
+from etvk_guard import EtvkGuardError, __version__, check, contract, open_program
 
 Cli = Callable[..., Any]
 Stock = Callable[[str], Path]
@@ -149,3 +149,23 @@ def test_output_that_cannot_be_written(more: tuple[str, ...], stock: Stock) -> N
     assert done.returncode == 2
     assert done.stderr.startswith("etvk-guard: cannot write the output: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_show_what_only_a_newer_schema_has(cli: Cli, stock: Stock, tmp_path: Path) -> None:
+    """An instruction of an unknown kind: the program opens, and cannot be shown."""
+    data = bytearray(stock("one_plus").read_bytes())
+    path = tmp_path / "newer.pte"
+    for offset in range(48, open_program(data).methods[0].delegates[0].offset):
+        changed = bytearray(data)
+        changed[offset] = 99
+        try:
+            _ = open_program(changed).methods[0].instructions
+        except EtvkGuardError as error:
+            if error.code == "EG015":
+                path.write_bytes(changed)
+                break
+    assert path.exists()
+    for options in ([], ["--json"]):
+        outcome = cli("show", *options, path)
+        assert outcome.code == 2
+        assert "EG015" in outcome.out + outcome.err

@@ -31,3 +31,12 @@ def test_another_release(tmp_path, monkeypatch, built):
 def test_same_release_or_not_known(tmp_path, monkeypatch, text):
     monkeypatch.setattr(_delegate, "executorch_version", lambda: "1.5.1")
     _delegate._refuse_other_release(library(tmp_path, text))
+
+
+def test_a_second_delegate(tmp_path, monkeypatch):
+    path = library(tmp_path, _delegate.HAS_DELEGATE)
+    monkeypatch.setattr(_delegate._loaded, "backend", "/another/libvulkan_backend.so")
+    with pytest.raises(RuntimeFailedError, match=r"EG504.*ETVK_GUARD_BACKEND"):
+        _delegate._open_builder(path)
+    monkeypatch.setattr(_delegate._loaded, "backend", path)
+    _delegate._refuse_second_delegate(path)
