@@ -94,6 +94,10 @@ class PrepackRow:
             "runtime" (computed while running), "shape", "none" and "mutable" (a buffer that the
             program writes).
         rewrite: the repair inside a file, if there is one.
+        lowering: the rule of guarded lowering that keeps the op's result in the delegate when the
+            argument is a run-time value; None: the op is left to the CPU. What is computed from
+            constants is evaluated for every op.
+        builder: whether this project's op builder takes a run-time value.
         releases: release -> what stock does with a run-time value: "abort", "wrong" or "none".
             A release that does not register the op is absent.
         note: what else the builder asks or assumes; often empty.
@@ -108,6 +112,8 @@ class PrepackRow:
     rewrite: str | None
     releases: Mapping[str, Stock]
     note: str = ""
+    lowering: str | None = None
+    builder: bool = False
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,10 @@ arguments. `arg` is the index in the graph's operator call, which holds the argu
 schema and then its result. The columns of codes say what is found when the argument is computed
 while running, is a constant of another shape, is missing (None), or is a mutable buffer; "-" means
 that this is legal, or cannot happen. D is the size of the last dimension of the op's first
-argument. The last column says what stock does with a value that is computed while running, and
-in which releases.
+argument. "Stock" says what stock does with a value that is computed while running, and in which
+releases. The last three columns say what becomes of such a value: the rule of guarded lowering that
+keeps the op in the delegate ("CPU": the op runs on the portable kernels), the repair inside a file,
+and whether the op builder takes it.
 """
 
 _EITHER_INTRO = """\
@@ -122,7 +124,9 @@ def _row(row: contract.PrepackRow) -> tuple[str, ...]:
     codes = (row.broken.get(way, "-") for way in ways)
     stock = sorted(set(row.releases.values()))
     cell = f"{'/'.join(stock)}: {', '.join(row.releases)}"
-    return (f"`{row.op}`", f"{row.arg} `{row.name}`", _CONDITIONS[row.condition], *codes, cell)
+    fixed = (row.lowering or "CPU", row.rewrite or "-", "yes" if row.builder else "-")
+    must_be = _CONDITIONS[row.condition]
+    return (f"`{row.op}`", f"{row.arg} `{row.name}`", must_be, *codes, cell, *fixed)
 
 
 def _notes() -> list[str]:
@@ -142,7 +146,8 @@ def _notes() -> list[str]:
 
 def _contract() -> list[str]:
     rows = contract.rows()
-    head = ("Op", "arg", "must be", "run-time", "shape", "None", "mutable", "stock")
+    broken = ("run-time", "shape", "None", "mutable")
+    head = ("Op", "arg", "must be", *broken, "stock", "lowering", "file", "builder")
     counts = {"ops": len(contract.known_ops()), "rows": len(rows)}
     with_rows = len({row.op for row in rows})
     return [

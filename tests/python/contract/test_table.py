@@ -136,7 +136,7 @@ def test_op(op: str) -> None:
 def test_row(op: str, row: dict[str, Any]) -> None:
     entry = TABLE["ops"][op]
     need = {"arg", "name", "condition", "none_ok", "broken", "rewrite", "releases"}
-    assert need <= set(row) <= need | {"note"}
+    assert need <= set(row) <= need | {"note", "lowering", "builder"}
     assert entry["args"][row["arg"]] == row["name"]
     assert row["condition"] in ("constant", "row-constant")
     assert row["rewrite"] in (None, "norm-unit-weight", "layer-norm-unit")

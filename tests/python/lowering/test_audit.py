@@ -15,9 +15,13 @@ from executorch.backends.vulkan.serialization.vulkan_graph_schema import (
     VkTensor,
     VkValue,
 )
+from norm_cases import NORM_CASES
+from op_cases import CPU, OP_CASES
 
+from etvk_guard import contract
 from etvk_guard.lowering import LoweringError, _compat, audit
 from etvk_guard.lowering.audit import audit_graph
+from etvk_guard.lowering.rules import RULES
 from etvk_guard.lowering.vkgraph import settle_casts
 
 NORM, LINEAR, LAYER = (
@@ -127,3 +131,18 @@ def test_casts_on_buffers_use_the_op_for_buffers(
     }
     assert settle_casts(graph) == (name == "buffer")
     assert graph.chain[0].name == names[name]
+
+
+FIXED = [row for row in contract.rows() if row.lowering is not None]
+
+
+@pytest.mark.parametrize("row", FIXED, ids=lambda row: f"{row.op}:{row.name}")
+def test_the_rule_that_the_contract_names_is_shown_by_a_case(row: contract.PrepackRow) -> None:
+    """And by one whose argument is a run-time value."""
+    assert row.lowering in {rule.name for rule in RULES}
+    shown = [
+        case
+        for case in OP_CASES + NORM_CASES
+        if any(rule == row.lowering and decision != CPU for rule, decision in case.decisions)
+    ]
+    assert any("runtime" in case.name or "run-time" in case.reason for case in shown)
