@@ -129,6 +129,8 @@ class OpInfo:
         either: arguments without a row that may be constants as well as run-time values. All other
             tensors must be run-time values, where a constant makes stock throw.
         writes: arguments that the op writes in place.
+        symbolic: lists of numbers that may hold a size which is known only while running; in any
+            other list one makes stock throw.
         note: what else the builder asks or assumes; often empty.
     """
 
@@ -139,6 +141,7 @@ class OpInfo:
     prepack: tuple[PrepackRow, ...]
     either: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
+    symbolic: tuple[int, ...] = ()
     note: str = ""
 
 
@@ -250,6 +253,7 @@ def _op(name: str, entry: dict[str, Any]) -> OpInfo:
         prepack=tuple(_row(name, row) for row in entry["prepack"]),
         either=tuple(entry.get("either", ())),
         writes=tuple(entry.get("writes", ())),
+        symbolic=tuple(entry.get("symbolic", ())),
         note=entry.get("note", ""),
     )
 

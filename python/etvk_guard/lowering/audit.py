@@ -14,6 +14,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from etvk_guard import contract
@@ -59,11 +60,26 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
     found = [Breach(lacking)] if lacking else []
     if name in _OF_IMAGES and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
         found.append(Breach(f"the input {dims(node.args[0])} is not four-dimensional"))
+    found += _symbolic_lists(node, name)
     for row in contract.rows(name):
         breach = _breach(row, _argument(node, row.arg), node, constants)
         if breach is not None:
             found.append(breach)
     return found
+
+
+def _symbolic_lists(node: Node, name: str) -> list[Breach]:
+    """Lists of numbers that hold a size which only running tells, where stock asks for numbers."""
+    info = contract.op(name)
+    if info is None:
+        return []
+    return [
+        Breach(f"`{item.name}`, in argument {place}, is a size that only running tells", place)
+        for place, values in enumerate(node.args)
+        if isinstance(values, (list, tuple)) and place not in info.symbolic
+        for item in values
+        if isinstance(item, Node) and isinstance(item.meta.get("val"), torch.SymInt)
+    ][:1]
 
 
 @cache
@@ -145,6 +161,17 @@ def _graph_breaches(graph: Any) -> Iterator[tuple[Any, str]]:
             reason = _value_breach(row, call.args[row.arg], values, inputs, call.args[0])
             if reason:
                 yield call, f"argument {row.arg} ({row.name}) is {reason}"
+        info = contract.op(call.name)
+        for place, index in enumerate(call.args[:-1]):
+            if info and place not in info.symbolic and _is_symbolic(values[index].value, values):
+                yield call, f"argument {place} holds a size that only running tells"
+
+
+def _is_symbolic(value: Any, values: Any) -> bool:
+    """Whether a value is a list of numbers, one of them known only while running."""
+    if type(value).__name__ != "ValueList":
+        return False
+    return any(type(values[item].value).__name__ == "SymInt" for item in value.items)
 
 
 def _value_breach(

@@ -159,6 +159,15 @@ class Plan:
         breaches = audit_node(node, self.view.constants)
         if breaches:
             self._breaches[node] = "; ".join(breach.reason for breach in breaches)
+            self._keep_out_sizes(node)
+
+    def _keep_out_sizes(self, node: Node) -> None:
+        """Sizes that a call on the CPU takes are worked out there: a delegate cannot give them."""
+        for source in node.all_input_nodes:
+            is_size = isinstance(source.meta.get("val"), torch.SymInt)
+            if is_size and source.op == "call_function" and source not in self._breaches:
+                self._breaches[source] = f"`{node.name}`, which is left to the CPU, takes this size"
+                self._keep_out_sizes(source)
 
 
 def _allowed(site: Site, stock: Any) -> bool:

@@ -117,7 +117,7 @@ def test_finding(row: dict[str, Any]) -> None:
 def test_op(op: str) -> None:
     entry = TABLE["ops"][op]
     need = {"args", "since", "until", "releases", "prepack"}
-    assert need <= set(entry) <= need | {"either", "writes", "note"}
+    assert need <= set(entry) <= need | {"either", "writes", "symbolic", "note"}
     assert len(entry["args"]) == len(set(entry["args"])) <= 32
     assert entry["releases"] == [r for r in RELEASES if r in entry["releases"]] != []
     assert entry["until"] is None
@@ -129,7 +129,7 @@ def test_op(op: str) -> None:
     assert rows == sorted(set(rows))
     either, writes = entry.get("either", []), entry.get("writes", [])
     assert not set(rows) & set(either)
-    assert all(arg < len(entry["args"]) for arg in [*either, *writes])
+    assert all(arg < len(entry["args"]) for arg in [*either, *writes, *entry.get("symbolic", [])])
 
 
 @pytest.mark.parametrize(("op", "row"), ROWS, ids=IDS)
