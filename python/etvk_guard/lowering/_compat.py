@@ -36,7 +36,10 @@ from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import DelegationSpec, PartitionResult
 from torch.export import ExportedProgram
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from etvk_guard.lowering.constants import Constants
+from etvk_guard.lowering.fusions import fusion_fits, own_constants, symmetric
 from etvk_guard.lowering.rotary import rotary_fits
 
 __all__ = [
@@ -119,10 +122,14 @@ def rebind(function: Callable[..., Any], names: Mapping[str, object]) -> Callabl
     return bound
 
 
-def patterns_without_norms() -> types.SimpleNamespace:
-    """Stock's pattern module, as it is now, without the patterns that fold norms."""
+def patterns_without_norms(program: ExportedProgram) -> types.SimpleNamespace:
+    """Stock's pattern module, as it is now, for one program.
+
+    Without the patterns that fold norms, nor matches that stock's ops do not compute.
+    """
+    constants = Constants(program)
     kept = {
-        name: _cached(entry)
+        name: _cached(name, entry, constants)
         for name, entry in vk_patterns.fusable_patterns.items()
         if name not in _NORM_PATTERNS
     }
@@ -146,14 +153,17 @@ def patterns_without_norms() -> types.SimpleNamespace:
     )
 
 
-def _cached(entry: Any) -> Any:
-    """A pattern entry that exports its pattern graphs once, and whose detector does not raise."""
+def _cached(name: str, entry: Any, constants: Constants) -> Any:
+    """A pattern entry that exports its pattern graphs once, and finds only what fits its op."""
     again = copy.copy(entry)
     if entry.get_graphs_fn is not None:
         again.get_graphs_fn = functools.partial(_pattern_graphs, entry.get_graphs_fn)
         again.create_replacement_fn = _where_fitting(entry.create_replacement_fn)
     if entry.detector_fn is not None:
-        again.detector_fn = functools.partial(_detect, entry.detector_fn)
+        again.detector_fn = functools.partial(_detect, name, entry.detector_fn, constants)
+        again.create_replacement_fn = functools.partial(
+            _replace, entry.create_replacement_fn, constants
+        )
     return again
 
 
@@ -176,12 +186,22 @@ def _where_fitting(replace: Any) -> Any:
     return replace and replace_fitting
 
 
-def _detect(detector: Callable[[Node], Any], node: Node) -> Any:
-    """Stock's detectors of quantized ops assert that scales are constants: else no match."""
+def _detect(name: str, detector: Callable[[Node], Any], constants: Constants, node: Node) -> Any:
+    """A match of stock's detector that fits. It may assert what it asks for: else no match."""
     try:
-        return detector(node)
-    except AssertionError:
+        match = detector(node)
+    except (AssertionError, IndexError, GuardOnDataDependentSymNode):
         return None
+    return match if match is not None and fusion_fits(name, match, constants.leaf) else None
+
+
+def _replace(
+    replace: Any, constants: Constants, program: ExportedProgram, graph_module: Any, match: Any
+) -> None:
+    """Stock's replacement of a match that fits, where the values of its constants do too."""
+    if symmetric(match, constants):
+        own_constants(match, constants, program)
+        replace(program, graph_module, match)
 
 
 @functools.cache
@@ -203,7 +223,7 @@ class GuardedFusePatterns(FusePatternsPass):  # type: ignore[misc]
 
     def call(self, graph_module: Any) -> Any:
         """Run stock's pass over one graph."""
-        patterns = patterns_without_norms()
+        patterns = patterns_without_norms(self._exported_program)
         fuse = patterns.replace_all_fusable_subgraphs
 
         def replace(program: ExportedProgram, graph_module: Any) -> int:

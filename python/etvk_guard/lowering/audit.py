@@ -60,12 +60,28 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
     found = [Breach(lacking)] if lacking else []
     if name in _OF_IMAGES and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
         found.append(Breach(f"the input {dims(node.args[0])} is not four-dimensional"))
-    found += _symbolic_lists(node, name)
+    found += _symbolic_lists(node, name) + _groups(node, name)
     for row in contract.rows(name):
         breach = _breach(row, _argument(node, row.arg), node, constants)
         if breach is not None:
             found.append(breach)
     return found
+
+
+def _groups(node: Node, name: str) -> list[Breach]:
+    """Groups of a convolution of images that stock computes wrongly: it reads channels by fours."""
+    weight = shape_of(node.args[1]) if name == "aten.convolution.default" else None
+    if weight is None or len(weight) != _IMAGE_RANK:
+        return []
+    groups = _argument(node, 8)
+    if groups == 1:
+        return []
+    if _argument(node, 6):
+        return [Breach("it is transposed, and in groups")]
+    depthwise = weight[0] == groups and weight[1] == 1
+    if depthwise or (weight[0] // groups % 4 == 0 and weight[1] % 4 == 0):
+        return []
+    return [Breach(f"its groups, with a weight {dims(node.args[1])}, are not of fours of channels")]
 
 
 def _symbolic_lists(node: Node, name: str) -> list[Breach]:

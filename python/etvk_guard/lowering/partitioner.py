@@ -64,7 +64,10 @@ def guarded_partition(
 
     partition = _compat.rebind(
         _compat.VulkanPartitioner.partition,
-        {"VulkanSupportedOperators": support, "vk_patterns": _compat.patterns_without_norms()},
+        {
+            "VulkanSupportedOperators": support,
+            "vk_patterns": _compat.patterns_without_norms(program),
+        },
     )
     for _ in range(_MAX_ROUNDS):
         result = partition(partitioner, program)

@@ -14,6 +14,7 @@ from etvk_guard.lowering.audit import audit_graph
 from etvk_guard.lowering.constants import Constants
 from etvk_guard.lowering.graph import GraphEditor
 from etvk_guard.lowering.hook import Pending
+from etvk_guard.lowering.passes import PASSES
 from etvk_guard.lowering.report import LoweringReport
 from etvk_guard.lowering.rules import RULES
 from etvk_guard.lowering.site import Runtime, View
@@ -47,6 +48,7 @@ def preprocess(
         return serialize(graph, *args, **kwargs)
 
     names = {
+        **PASSES,
         "FusePatternsPass": partial(
             _compat.GuardedFusePatterns, partial(evaluate_left, pending.report)
         ),

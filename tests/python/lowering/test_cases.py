@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from fusion_cases import FUSION_CASES
 from lowering_cases import Case, of_release
 from norm_cases import NORM_CASES
 from op_cases import OP_CASES
@@ -15,7 +16,7 @@ from op_cases import OP_CASES
 import etvk_guard
 from etvk_guard import reference
 
-CASES = {case.name: case for case in (*NORM_CASES, *OP_CASES)}
+CASES = {case.name: case for case in (*NORM_CASES, *OP_CASES, *FUSION_CASES)}
 
 
 def _outputs(value: Any) -> list[torch.Tensor]:
@@ -23,7 +24,7 @@ def _outputs(value: Any) -> list[torch.Tensor]:
 
 
 def test_names_are_unique() -> None:
-    assert len(CASES) == len(NORM_CASES) + len(OP_CASES)
+    assert len(CASES) == len(NORM_CASES) + len(OP_CASES) + len(FUSION_CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

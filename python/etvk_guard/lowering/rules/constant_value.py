@@ -19,6 +19,7 @@ from torch.fx import Node
 
 from etvk_guard import contract
 from etvk_guard.lowering import _compat
+from etvk_guard.lowering.audit import audit_node
 from etvk_guard.lowering.graph import GraphEditor, dims, dtype_of, op_name
 from etvk_guard.lowering.site import Decision, Match, Verdict, View
 
@@ -39,7 +40,7 @@ class ConstantValue:
         constants = view.constants
         if not constants.computed(node) or dtype_of(node) not in _FLOATS:
             return None
-        if all(constants.known(user) for user in node.users):
+        if all(constants.known(user) or _stays_out(user, view) for user in node.users):
             return None
         chain = constants.chain(node)
         if not any(map(_cannot_run, chain)) and not _splits(node, chain, view):
@@ -58,6 +59,11 @@ class ConstantValue:
         constant = editor.constant(data, "value", ("value", match.anchor))
         editor.replace(match.anchor, constant)
         return verdict
+
+
+def _stays_out(node: Node, view: View) -> bool:
+    """Whether the contract keeps a call out of the delegate, whatever is evaluated."""
+    return any(not breach.evaluable for breach in audit_node(node, view.constants))
 
 
 def _splits(node: Node, chain: list[Node], view: View) -> bool:

@@ -3,10 +3,10 @@
 
 ET-VK's preprocessing makes a linear op of `mm(x, permute(w))` and `addmm(b, x, permute(w))`, whose
 weight and bias are prepacked, without asking whether they are constants. What is computed from
-constants is evaluated. A run-time bias is added after the linear op. With a run-time weight it
-stays a plain product: the delegate's `mm` and `addmm` take run-time operands. A copy between the
-transpose and the product keeps the two apart until the linear ops are made; preprocessing then
-drops the copy itself.
+constants is evaluated. A run-time bias, or one that is not a row, is added after the linear op.
+With a run-time weight, or the factors of `addmm`, it stays a plain product: the delegate's `mm` and
+`addmm` take run-time operands. A copy between the transpose and the product keeps the two apart
+until the linear ops are made; preprocessing then drops the copy itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from torch.fx import Node
 
-from etvk_guard.lowering.graph import GraphEditor, dims, edge, is_op
+from etvk_guard.lowering.graph import GraphEditor, arg, dims, edge, is_op, shape_of
 from etvk_guard.lowering.graph import op_name as name_of
 from etvk_guard.lowering.site import Decision, Match, Verdict, View
 
@@ -50,7 +50,9 @@ class RuntimeLinear:
             return None
         weight = cast("Node", cast("Node", transposed).args[0])
         bias = cast("Node", node.args[0]) if is_op(node, edge.addmm.default) else None
-        if all(view.constants.leaf(n) for n in (weight, bias) if n is not None):
+        leaves = all(view.constants.leaf(n) for n in (weight, bias) if n is not None)
+        odd = _factors(node) or _odd_order(cast("Node", transposed)) or _odd_bias(bias, weight)
+        if leaves and not odd:
             return None
         data = _Linear(cast("Node", transposed), weight, bias)
         return Match(node, [node], f"{name_of(node)} of a transposed value", data)
@@ -59,12 +61,17 @@ class RuntimeLinear:
         """Evaluate what can be; else add the bias after, or keep the product as it is."""
         linear = cast("_Linear", match.data)
         weight, bias = linear.weight, linear.bias
-        reason = _why_not("weight", weight, match, view)
+        reason = (
+            _factors(match.anchor)
+            or _odd_order(linear.transposed)
+            or _why_not("weight", weight, match, view)
+        )
         if reason:
             return Verdict(Decision.REWRITTEN, reason, after=1)
         transposed = [linear.transposed] if len(linear.transposed.users) == 1 else []
         claims = transposed + view.constants.chain(weight)
         reason = "" if bias is None else _why_not("bias", bias, match, view)
+        reason = reason or _odd_bias(bias, weight)
         if reason:
             return Verdict(Decision.REWRITTEN, reason, claims=claims, after=2, data=True)
         claims += [] if bias is None else view.constants.chain(bias)
@@ -93,6 +100,27 @@ class RuntimeLinear:
             out = editor.call(edge.add.Tensor, (out, linear.bias), node, self.name)
         editor.replace(node, out)
         return verdict
+
+
+def _factors(node: Node) -> str:
+    """Which factors a linear op would lose; "" for none."""
+    if not is_op(node, edge.addmm.default):
+        return ""
+    beta, alpha = arg(node, 3, "beta", 1), arg(node, 4, "alpha", 1)
+    return "" if beta == alpha == 1 else f"its factors beta {beta} and alpha {alpha}"
+
+
+def _odd_order(transposed: Node) -> str:
+    """Why a permutation is not the transpose that a linear op undoes; "" if it is."""
+    order = arg(transposed, 1, "dims", [1, 0])
+    return "" if [dim % 2 for dim in order] == [1, 0] else f"permuted by {order}, not transposed"
+
+
+def _odd_bias(bias: Node | None, weight: Node) -> str:
+    """Why a linear op would read a bias wrongly: it takes one row; "" if it would not."""
+    if bias is None or shape_of(bias) == (shape_of(weight) or ())[:1]:
+        return ""
+    return f"bias {dims(bias)} is not one row"
 
 
 def _why_not(label: str, node: Node, match: Match, view: View) -> str:

@@ -112,7 +112,8 @@ def q8ta_conv2d(call: Call) -> torch.Tensor:
     x, rows = _conv_input(call)
     kernel, stride, padding, dilation, groups, activation = call.args[9:15]
     columns = x.shape[1] // int(groups) * kernel[0] * kernel[1]
-    weight = _channel_weight(call, 3, 5, rows)[:, :columns].reshape(rows, -1, *kernel)
+    weight = _channel_weight(call, 3, 5, rows)[:, :columns].reshape(rows, *kernel, -1)
+    weight = weight.permute(0, 3, 1, 2)  # A row has the channels of each place together.
     bias = _bias(call, 8, rows)
     result = F.conv2d(x, weight, bias, stride, padding, dilation, int(groups))
     return quantized(_activated(result, activation), call.number(6), call.number(7))
@@ -134,7 +135,7 @@ def q8ta_conv2d_transposed(call: Call) -> torch.Tensor:
     kernel, stride, padding, output_padding, dilation, groups, activation = call.args[9:16]
     parts, each = int(groups), x.shape[1] // int(groups)
     weight = _channel_weight(call, 3, 5, rows)[:, : each * kernel[0] * kernel[1]]
-    weight = weight.reshape(parts, rows // parts, each, *kernel).transpose(1, 2)
+    weight = weight.reshape(parts, rows // parts, *kernel, each).permute(0, 4, 1, 2, 3)
     weight = weight.reshape(x.shape[1], rows // parts, *kernel)
     bias = _bias(call, 8, rows)
     result = F.conv_transpose2d(x, weight, bias, stride, padding, output_padding, parts, dilation)
