@@ -24,6 +24,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "python" / "lowering"))
 
+from fusion_cases import FUSION_CASES
 from lowering_cases import Case
 from norm_cases import NORM_CASES, WRITTEN
 from op_cases import OP_CASES
@@ -107,7 +108,8 @@ def _model(model: Model) -> Row:
     return Row(lambda: _lower_model(model), model.inputs, expected, model.tolerance, methods)
 
 
-ROWS: dict[str, Row] = {case.name: _case(case) for case in (*NORM_CASES, WRITTEN, *OP_CASES)}
+CASES = (*NORM_CASES, WRITTEN, *OP_CASES, *FUSION_CASES)
+ROWS: dict[str, Row] = {case.name: _case(case) for case in CASES}
 ROWS |= {f"model_{name}": _model(model) for name, model in MODELS.items()}
 
 
