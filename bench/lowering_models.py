@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowers the models of lowering_zoo.py with stock and under guard, and writes docs/models.md.
+"""Lowers the models of zoo with stock and under guard, and writes docs/models.md.
 
     python bench/lowering_models.py [--backend libvulkan_backend.so] [--results FILE] [NAME...]
 
@@ -36,7 +36,7 @@ from executorch.exir import to_edge_transform_and_lower
 from make_cases import write_value
 
 import etvk_guard
-import lowering_zoo as zoo
+import zoo
 from etvk_guard import reference, runtime
 from etvk_guard.lowering import Decision, GuardedVulkanPartitioner, LoweringReport
 

@@ -13,7 +13,8 @@
 
 namespace etvk_guard::vulkan {
 
-inline constexpr std::array<const char*, 2> kOps = {"et_vk.rms_norm.default", "aten.native_layer_norm.default"};
+inline constexpr std::array<const char*, 4> kOps = {"et_vk.rms_norm.default", "aten.native_layer_norm.default", "aten.native_group_norm.default",
+                                                    "aten._native_batch_norm_legit_no_training.default"};
 
 enum class State : int { kActive = 0, kInactive = 1, kDisabled = 2, kRefused = 3 };  // those of vulkan.h
 const char* name(State state);

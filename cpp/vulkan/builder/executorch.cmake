@@ -6,7 +6,7 @@ if(ETVK_GUARD_EXECUTORCH_SOURCE)
   get_filename_component(above "${ETVK_GUARD_EXECUTORCH_SOURCE}/.." ABSOLUTE)
   set(third_party "${ETVK_GUARD_EXECUTORCH_SOURCE}/backends/vulkan/third-party")
   list(APPEND ETVK_GUARD_EXECUTORCH_INCLUDE "${above}" "${ETVK_GUARD_EXECUTORCH_SOURCE}/runtime/core/portable_type/c10"
-    "${third_party}/Vulkan-Headers/include" "${third_party}/volk" "${third_party}/VulkanMemoryAllocator/include")
+    "${third_party}/Vulkan-Headers/include" "${third_party}/volk" "${third_party}/VulkanMemoryAllocator" "${third_party}/VulkanMemoryAllocator/include")
 endif()
 
 if(NOT ETVK_GUARD_BACKEND)

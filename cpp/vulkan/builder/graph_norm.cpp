@@ -2,30 +2,20 @@
 #include "graph_norm.h"
 
 #include <algorithm>
-#include <cstring>
-#include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
 
 #include "device_text.h"
+#include "graph_values.h"
 
 namespace etvk_guard::vulkan {
 namespace {
 
-using vkcompute::ArgGroup;
-using vkcompute::ComputeGraph;
-using vkcompute::kDummyValueRef;
-using vkcompute::TmpTensor;
-using vkcompute::ValueRef;
 namespace utils = vkcompute::utils;
 namespace vkapi = vkcompute::vkapi;
 
-using Refs = std::vector<ValueRef>;
-using Args = std::vector<ArgGroup>;
-
-// A layout that is none of the three plain ones: strided buffers, permuted or int8-packed textures.
-constexpr Layout kOtherLayout = static_cast<Layout>(100);
+using Args = std::vector<vkcompute::ArgGroup>;
 
 // The operands of a call. results: out, and for layer norm also mean and rstd.
 struct Call {
@@ -41,78 +31,6 @@ Call read_call(ComputeGraph& graph, NormKind kind, const Refs& args) {
   }
   const auto normalized = static_cast<int32_t>(graph.get_int_list(args.at(1))->size());
   return {kind, args.at(0), args.at(2), args.at(3), args.at(4), *graph.get_value_list(args.at(5)), normalized};
-}
-
-// ---- describing
-
-DType dtype_of(ComputeGraph& graph, ValueRef ref) {
-  switch (graph.dtype_of(ref)) {
-    case vkapi::kBool: return DType::kBool;
-    case vkapi::kByte: return DType::kUInt8;
-    case vkapi::kChar: return DType::kInt8;
-    case vkapi::kInt: return DType::kInt32;
-    case vkapi::kLong: return DType::kInt64;
-    case vkapi::kHalf: return DType::kFloat16;
-    case vkapi::kFloat: return DType::kFloat32;
-    case vkapi::kDouble: return DType::kFloat64;
-    default: return DType::kUnset;
-  }
-}
-
-vkapi::ScalarType scalar_type(DType dtype) { return dtype == DType::kFloat16 ? vkapi::kHalf : vkapi::kFloat; }
-
-utils::StorageType storage_type(Storage storage) { return storage == Storage::kBuffer ? utils::kBuffer : utils::kTexture3D; }
-
-utils::GPUMemoryLayout memory_layout(Layout layout) {
-  return layout == Layout::kChannelsPacked ? utils::kChannelsPacked
-         : layout == Layout::kHeightPacked ? utils::kHeightPacked
-                                           : utils::kWidthPacked;
-}
-
-Layout layout_of(ComputeGraph& graph, ValueRef ref) {
-  const bool is_buffer = graph.is_buffer_storage(ref);
-  if (is_buffer && graph.is_contiguous_buffer_tensor(ref)) {
-    return Layout::kWidthPacked;
-  }
-  if (!is_buffer && !graph.has_standard_axis_map(ref)) {
-    return kOtherLayout;
-  }
-  switch (graph.estimate_memory_layout_of(ref)) {
-    case utils::kWidthPacked: return is_buffer ? kOtherLayout : Layout::kWidthPacked;
-    case utils::kHeightPacked: return Layout::kHeightPacked;
-    case utils::kChannelsPacked: return Layout::kChannelsPacked;
-    default: return kOtherLayout;
-  }
-}
-
-Storage storage_of(ComputeGraph& graph, ValueRef ref) {
-  switch (graph.storage_type_of(ref)) {
-    case utils::kBuffer: return Storage::kBuffer;
-    case utils::kTexture3D: return Storage::kTexture3D;
-    default: return Storage::kTexture2D;
-  }
-}
-
-TensorDesc describe_value(ComputeGraph& graph, ValueRef ref) {
-  TensorDesc desc;
-  if (graph.val_is_none(ref)) {
-    return desc;
-  }
-  if (graph.val_is_tensor(ref)) {
-    desc.kind = Kind::kRuntime;
-    desc.storage = storage_of(graph, ref);
-    desc.layout = layout_of(graph, ref);
-  } else if (graph.val_is_tref(ref)) {
-    const auto& inputs = graph.inputs();
-    const bool is_input = std::any_of(inputs.begin(), inputs.end(), [ref](const auto& input) { return input.value == ref; });
-    desc.kind = is_input ? Kind::kMutable : Kind::kConstant;
-  } else {
-    desc.kind = Kind::kScalar;
-    return desc;
-  }
-  desc.dtype = dtype_of(graph, ref);
-  desc.dims = graph.sizes_of(ref);
-  return desc;
 }
 
 NormSite describe_call(ComputeGraph& graph, const Call& call) {
@@ -207,81 +125,6 @@ void add_dispatch(ComputeGraph& graph, const Dispatch& dispatch, float epsilon, 
        number(spec.split), number(spec.turns)}, {}, resize_norm));
 }
 
-// ---- the delegate's own ops, through the registry
-
-void add_op(ComputeGraph& graph, const char* name, const Refs& args) { VK_GET_OP_FN(name)(graph, args); }
-
-void resize_like(ComputeGraph* graph, const Args& args, const Refs&) {
-  graph->virtual_resize(args.at(0).refs.at(0), graph->sizes_of(args.at(1).refs.at(0)));
-}
-
-void add_cast(ComputeGraph& graph, ValueRef in, ValueRef out) {
-  const ValueRef none = graph.add_none();
-  if (graph.is_buffer_storage(in)) {
-    add_op(graph, "dim_order_ops._to_dim_order_copy.default", {in, none, none, none, none, none, none, out});
-    return;
-  }
-  add_op(graph, "aten._to_copy.default", {in, none, none, none, none, none, none, out});
-  // Between textures of float and half that is a blit, which does not pass a new size on.
-  graph.execute_nodes().emplace_back(
-      new vkcompute::ExecuteNode(resize_like, {}, {{out, vkapi::kWrite}, {in, vkapi::kRead}}, "etvk_guard_resize"));
-}
-
-void add_clone(ComputeGraph& graph, ValueRef in, ValueRef out) { add_op(graph, "aten.clone.default", {in, graph.add_none(), out}); }
-
-// A tref of `count` elements of one value, which lives as long as the graph needs it.
-ValueRef add_filled_tref(ComputeGraph& graph, int64_t count, DType dtype, bool ones) {
-  const size_t size = static_cast<size_t>(count) * (dtype == DType::kFloat16 ? 2 : 4);
-  auto* data = new uint8_t[size]();
-  for (size_t i = 0; ones && i < static_cast<size_t>(count); ++i) {
-    const uint16_t half = 0x3c00;
-    const float single = 1.0f;
-    dtype == DType::kFloat16 ? std::memcpy(data + 2 * i, &half, 2) : std::memcpy(data + 4 * i, &single, 4);
-  }
-  const auto release = [](void*, void* memory, size_t) { delete[] static_cast<uint8_t*>(memory); };
-  return graph.add_tensorref({count}, scalar_type(dtype), executorch::runtime::FreeableBuffer(data, size, release));
-}
-
-// Makes temporaries that live until the builder returns, and then lend their memory to those of the next one.
-class Temporaries {
- public:
-  explicit Temporaries(ComputeGraph* graph) : graph_(graph) {}
-  ValueRef add(const std::vector<int64_t>& dims, vkapi::ScalarType dtype, Storage storage, Layout layout) {
-    all_.emplace_back(graph_, dims, dtype, storage_type(storage), memory_layout(layout));
-    return all_.back();
-  }
-  ValueRef add_like(const std::vector<int64_t>& dims, DType dtype, const TensorDesc& like) {
-    return add(dims, scalar_type(dtype), like.storage, like.layout);
-  }
-
- private:
-  ComputeGraph* graph_;
-  std::deque<TmpTensor> all_;
-};
-
-// The operand as the kernel or op after the norm wants it.
-ValueRef prepare(ComputeGraph& graph, Temporaries& temporaries, ValueRef operand, const TensorDesc& desc, const OperandSteps& steps) {
-  if (!steps.used) {
-    return kDummyValueRef;
-  }
-  if (steps.prepack) {
-    operand = vkcompute::prepack_standard(graph, operand, storage_type(steps.storage), memory_layout(steps.layout));
-  }
-  if (steps.cast) {
-    const Storage storage = steps.prepack ? steps.storage : desc.storage;
-    const Layout layout = steps.prepack ? steps.layout : desc.layout;
-    const ValueRef cast = temporaries.add(desc.dims, scalar_type(steps.dtype), storage, layout);
-    add_cast(graph, operand, cast);
-    operand = cast;
-  }
-  if (steps.relayout) {
-    const ValueRef moved = temporaries.add(desc.dims, scalar_type(steps.dtype), steps.storage, steps.layout);
-    add_clone(graph, operand, moved);
-    operand = moved;
-  }
-  return operand;
-}
-
 // ---- carrying out a recipe
 
 struct Site {
@@ -360,8 +203,6 @@ void add_norm_then_ops(Site& site, const Refs& args) {
   }
 }
 
-}  // namespace
-
 Path build_norm(ComputeGraph& graph, NormKind kind, const Refs& args, const versions::OpFunction& stock) {
   const Call call = read_call(graph, kind, args);
   const NormSite desc = describe_call(graph, call);
@@ -370,6 +211,7 @@ Path build_norm(ComputeGraph& graph, NormKind kind, const Refs& args, const vers
   Site site{graph, call, desc, recipe, device, stock, Temporaries(&graph)};
   switch (recipe.path) {
     case Path::kRefused: VK_THROW("etvk-guard: ", recipe.message);
+    case Path::kMoved:
     case Path::kStock: stock(graph, args); break;
     case Path::kUnit:
     case Path::kUnitThenOps: add_norm_then_ops(site, args); break;
@@ -383,6 +225,16 @@ Path build_norm(ComputeGraph& graph, NormKind kind, const Refs& args, const vers
     }
   }
   return recipe.path;
+}
+
+}  // namespace
+
+Path build_rms_norm(ComputeGraph& graph, const Refs& args, const versions::OpFunction& stock) {
+  return build_norm(graph, NormKind::kRms, args, stock);
+}
+
+Path build_layer_norm(ComputeGraph& graph, const Refs& args, const versions::OpFunction& stock) {
+  return build_norm(graph, NormKind::kLayer, args, stock);
 }
 
 }  // namespace etvk_guard::vulkan

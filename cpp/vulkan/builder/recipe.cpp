@@ -135,7 +135,7 @@ std::string refusal(const NormSite& site, const NormPlan& plan) {
 
 const char* name(Path path) {
   static constexpr const char* kNames[kPathCount] = {"stock",      "fused_row", "fused_batch",  "fused_full",
-                                                     "unit",       "unit_then_ops", "refused"};
+                                                     "unit",       "unit_then_ops", "moved", "refused"};
   return kNames[static_cast<size_t>(path)];
 }
 

@@ -21,9 +21,10 @@ enum class Path : uint8_t {
   kFusedFull,
   kUnit,         // a norm without weight and bias
   kUnitThenOps,  // that, then a cast, a multiplication and an addition, as far as the plan asks for them
+  kMoved,        // the delegate's own builder, between changes of rank or representation
   kRefused,      // message says why
 };
-inline constexpr int kPathCount = 7;
+inline constexpr int kPathCount = 8;
 const char* name(Path path);
 
 struct Recipe {

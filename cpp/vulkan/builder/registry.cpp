@@ -27,7 +27,7 @@ __attribute__((used)) const char kHasDelegate[] = "etvk-guard: has a delegate of
 Control& control();
 
 struct Builder {
-  NormKind kind;
+  Build build;
   versions::OpFunction stock;
 
   void operator()(vkcompute::ComputeGraph& graph, const std::vector<vkcompute::ValueRef>& args) const;
@@ -67,7 +67,7 @@ void Builder::operator()(vkcompute::ComputeGraph& graph, const std::vector<vkcom
     return;
   }
   try {
-    control().count(build_norm(graph, kind, args, stock));
+    control().count(build(graph, args, stock));
   } catch (...) {
     control().count(Path::kRefused);
     throw;
@@ -76,7 +76,7 @@ void Builder::operator()(vkcompute::ComputeGraph& graph, const std::vector<vkcom
 
 // If the op is there, ours takes its place and keeps it to call. If it is not, ours comes first, the delegate's own registration is then dropped by the
 // registry, and ours calls that function by name.
-void put_builder(const char* op, NormKind kind, void (*by_name)(vkcompute::ComputeGraph&, const std::vector<vkcompute::ValueRef>&)) {
+void put_builder(const char* op, Build build, void (*by_name)(vkcompute::ComputeGraph&, const std::vector<vkcompute::ValueRef>&)) {
   auto& table = versions::table_of(vkcompute::operator_registry());
   const auto found = table.find(op);
   versions::OpFunction stock = by_name;
@@ -87,12 +87,14 @@ void put_builder(const char* op, NormKind kind, void (*by_name)(vkcompute::Compu
     stock = found->second;
     table.erase(found);
   }
-  table.emplace(op, Builder{kind, std::move(stock)});
+  table.emplace(op, Builder{build, std::move(stock)});
 }
 
 void put_ours() {
-  put_builder(kOps[0], NormKind::kRms, &vkcompute::rms_norm);
-  put_builder(kOps[1], NormKind::kLayer, &vkcompute::native_layer_norm);
+  put_builder(kOps[0], &build_rms_norm, &vkcompute::rms_norm);
+  put_builder(kOps[1], &build_layer_norm, &vkcompute::native_layer_norm);
+  put_builder(kOps[2], &build_group_norm, &vkcompute::native_group_norm);
+  put_builder(kOps[3], &build_batch_norm, &vkcompute::native_batch_norm);
 }
 
 // Asks as the delegate does when it builds a graph.

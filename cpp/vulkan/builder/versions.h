@@ -21,10 +21,12 @@
 
 #include "norm_kernels.h"
 
-// What the delegate calls for these two ops. Declared here: they have external linkage, but no header of ExecuTorch names them.
+// What the delegate calls for these ops. Declared here: they have external linkage, but no header of ExecuTorch names them.
 namespace vkcompute {
 void rms_norm(ComputeGraph& graph, const std::vector<ValueRef>& args);
 void native_layer_norm(ComputeGraph& graph, const std::vector<ValueRef>& args);
+void native_group_norm(ComputeGraph& graph, const std::vector<ValueRef>& args);
+void native_batch_norm(ComputeGraph& graph, const std::vector<ValueRef>& args);
 }  // namespace vkcompute
 
 // Defined by a delegate that was built with ET_EVENT_TRACER_ENABLED, and by no other. That macro adds members to the delegate's classes.

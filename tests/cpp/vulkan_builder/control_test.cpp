@@ -103,8 +103,10 @@ TEST_F(ControlTest, StatusInFull) {
   EXPECT_EQ(control.status(),
             "{\"state\":\"active\",\"message\":\"our norm builders are in effect in the Vulkan delegate\","
             "\"built\":{\"executorch\":\"1.2.3\",\"event_tracer\":true,\"compute_graph_bytes\":680},\"kernels\":60,"
-            "\"sites\":{\"stock\":0,\"fused_row\":2,\"fused_batch\":0,\"fused_full\":0,\"unit\":0,\"unit_then_ops\":0,\"refused\":1},"
-            "\"ops\":{\"et_vk.rms_norm.default\":true,\"aten.native_layer_norm.default\":true}}");
+            "\"sites\":{\"stock\":0,\"fused_row\":2,\"fused_batch\":0,\"fused_full\":0,\"unit\":0,\"unit_then_ops\":0,\"moved\":0,"
+            "\"refused\":1},"
+            "\"ops\":{\"et_vk.rms_norm.default\":true,\"aten.native_layer_norm.default\":true,"
+            "\"aten.native_group_norm.default\":true,\"aten._native_batch_norm_legit_no_training.default\":true}}");
 }
 
 TEST_F(ControlTest, StatusEscapesTheMessage) {

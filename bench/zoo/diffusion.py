@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny transformers and diffusers models with random weights, for bench/lowering_models.py.
-
-Needs `transformers` and `diffusers`. No weight is downloaded: each model is made from a config.
-"""
+"""Diffusion transformers, of diffusers."""
 
 from __future__ import annotations
 
@@ -13,78 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-T = 6  # tokens
-HIDDEN = 64
-
-Made = tuple[nn.Module, tuple[Tensor, ...]]
-
-
-class Call(nn.Module):
-    """A model called with fixed keyword names, whose result is one tensor."""
-
-    def __init__(self, model: nn.Module, names: list[str], result: str, **fixed: Any) -> None:
-        super().__init__()
-        self.model = model
-        self.names = names
-        self.result = result
-        self.fixed = fixed
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        out = self.model(**dict(zip(self.names, inputs, strict=True)), **self.fixed)
-        found: Tensor = out if isinstance(out, Tensor) else getattr(out, self.result)
-        return found
-
-
-def _causal() -> Tensor:
-    mask = torch.full((T, T), -1e4).triu(1)
-    return mask[None, None]
-
-
-def _language(name: str, config_class: str = "", **config: Any) -> Callable[[], Made]:
-    """A causal language model of two layers, with a 4-D float mask and position ids."""
-
-    def make() -> Made:
-        import transformers
-
-        settings = {
-            "vocab_size": 96,
-            "hidden_size": HIDDEN,
-            "intermediate_size": 128,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-            "head_dim": 16,
-            "max_position_embeddings": 64,
-            "pad_token_id": 0,
-            "attn_implementation": "eager",
-            **config,
-        }
-        made = getattr(transformers, config_class or f"{name}Config")(**settings)
-        model = getattr(transformers, f"{name}ForCausalLM")(made)
-        inputs = (torch.arange(T)[None] + 1, _causal(), torch.arange(T)[None])
-        names = ["input_ids", "attention_mask", "position_ids"]
-        return Call(model, names, "logits", use_cache=False), inputs
-
-    return make
-
-
-def _t5() -> Made:
-    import transformers
-
-    config = transformers.T5Config(
-        vocab_size=96, d_model=HIDDEN, d_kv=16, d_ff=128, num_layers=2, num_heads=4
-    )
-    model = transformers.T5EncoderModel(config)
-    inputs = (torch.randn(1, T, HIDDEN), torch.zeros(1, 1, T, T))
-    return Call(model, ["inputs_embeds", "attention_mask"], "last_hidden_state"), inputs
-
-
-def _mamba_norm() -> Made:
-    from transformers.models.mamba2.modeling_mamba2 import MambaRMSNormGated
-
-    inputs = (torch.randn(1, T, HIDDEN), torch.randn(1, T, HIDDEN))
-    norm = MambaRMSNormGated(HIDDEN, group_size=HIDDEN // 2)
-    return Call(norm, ["hidden_states", "gate"], ""), inputs
+from .base import HIDDEN, Call, Made, T
 
 
 def _dit() -> Made:
@@ -242,17 +168,7 @@ class _LuminaWhole(nn.Module):
         return out
 
 
-MODELS: dict[str, Callable[[], Made]] = {
-    "Gemma": _language("Gemma"),
-    "Gemma 2": _language("Gemma2"),
-    "Gemma 3": _language("Gemma3", config_class="Gemma3TextConfig"),
-    "Llama": _language("Llama"),
-    "Qwen2": _language("Qwen2"),
-    "Qwen3": _language("Qwen3"),
-    "Mistral": _language("Mistral"),
-    "Phi-3": _language("Phi3"),
-    "T5 encoder": _t5,
-    "Mamba-2 gated norm": _mamba_norm,
+DIFFUSION: dict[str, Callable[[], Made]] = {
     "DiT": _dit,
     "PixArt": _pixart,
     "SD3": _sd3,
@@ -261,20 +177,3 @@ MODELS: dict[str, Callable[[], Made]] = {
     "Lumina 2 block, no attention": _lumina_block,
     "Lumina 2 block, whole": functools.partial(_lumina_block, rotary=True),
 }
-
-
-def make(name: str, half: bool = False) -> Made:
-    """A model of the table and its inputs, seeded; in half precision if asked for.
-
-    Norm weights are drawn at random too: as made, they are ones, which would hide a lost weight.
-    """
-    torch.manual_seed(0)
-    module, inputs = MODELS[name]()
-    for parameter in module.parameters():
-        if parameter.dim() <= 1:
-            nn.init.normal_(parameter, 0.5, 0.2)
-        parameter.requires_grad_(False)
-    if half:
-        module = module.half()
-        inputs = tuple(x.half() if x.is_floating_point() else x for x in inputs)
-    return module.eval(), inputs
