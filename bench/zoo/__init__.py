@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiny models that others wrote, with random weights, for bench/lowering_models.py.
 
-Needs `transformers`, `diffusers` and `torchvision`. No weight is downloaded: each model is made
-from a config.
+Needs `transformers` and `diffusers`. No weight is downloaded: each model is made from a config.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _speech_block() -> Made:
     config = Qwen2_5OmniDiTConfig(
         hidden_size=HIDDEN, num_attention_heads=4, head_dim=16, num_hidden_layers=1, ff_mult=2
     )
-    config._attn_implementation = "eager"
+    config._attn_implementation = "sdpa"
     block = _Speech(omni.DiTDecoderLayer(config, look_ahead_block=1, look_backward_block=1))
     return block, (torch.randn(1, T, HIDDEN), torch.randn(1, HIDDEN))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of images, of transformers and torchvision."""
+"""Models of images, of transformers."""
 
 from __future__ import annotations
 
@@ -49,29 +49,6 @@ def _swin() -> Made:
     )
 
 
-def _torchvision(make: str, size: int, **config: Any) -> Made:
-    from torchvision import models
-
-    model = getattr(models, make)(weights=None, **config)
-    return Call(model, ["x"], ""), (torch.randn(1, 3, size, size),)
-
-
-def _maxvit() -> Made:
-    from torchvision.models import MaxVit
-
-    model = MaxVit(
-        input_size=(32, 32),
-        stem_channels=16,
-        partition_size=4,
-        block_channels=[16, 32],
-        block_layers=[1, 1],
-        head_dim=8,
-        stochastic_depth_prob=0.0,
-        num_classes=10,
-    )
-    return Call(model, ["x"], ""), (torch.randn(_IMAGE),)
-
-
 VISION: dict[str, Callable[[], Made]] = {
     "ViT": functools.partial(_vit, "ViT"),
     "DINOv2": functools.partial(_vit, "Dinov2", mlp_ratio=2),
@@ -80,8 +57,4 @@ VISION: dict[str, Callable[[], Made]] = {
     "ConvNeXt": functools.partial(_convnext, "ConvNext"),
     "ConvNeXt V2": functools.partial(_convnext, "ConvNextV2"),
     "Swin": _swin,
-    "ConvNeXt, torchvision": functools.partial(_torchvision, "convnext_tiny", 32),
-    "MobileNet V3": functools.partial(_torchvision, "mobilenet_v3_small", 32),
-    "ResNet": functools.partial(_torchvision, "resnet18", 32),
-    "MaxViT": _maxvit,
 }
