@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "python" / "lowering"))
 
 from fusion_cases import FUSION_CASES
+from limit_cases import LIMIT_CASES
 from lowering_cases import Case
 from norm_cases import NORM_CASES, WRITTEN
 from op_cases import OP_CASES
@@ -108,7 +109,7 @@ def _model(model: Model) -> Row:
     return Row(lambda: _lower_model(model), model.inputs, expected, model.tolerance, methods)
 
 
-CASES = (*NORM_CASES, WRITTEN, *OP_CASES, *FUSION_CASES)
+CASES = (*NORM_CASES, WRITTEN, *OP_CASES, *FUSION_CASES, *LIMIT_CASES)
 ROWS: dict[str, Row] = {case.name: _case(case) for case in CASES}
 ROWS |= {f"model_{name}": _model(model) for name, model in MODELS.items()}
 

@@ -22,15 +22,9 @@ from etvk_guard.lowering import _compat
 from etvk_guard.lowering._compat import LoweringError
 from etvk_guard.lowering.constants import Constants
 from etvk_guard.lowering.graph import dims, dtype_of, op_name, shape_of
+from etvk_guard.lowering.limits import LIMITS
 
 __all__ = ["Breach", "audit_graph", "audit_node"]
-
-# Their shaders take the third dim from the end for the channels.
-_OF_IMAGES = (
-    "aten.native_group_norm.default",
-    "aten._native_batch_norm_legit_no_training.default",
-)
-_IMAGE_RANK = 4
 
 
 @dataclass(frozen=True)
@@ -58,30 +52,13 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
     name = op_name(node)
     lacking = _lacking(name) if not _compat.is_folded_away(node) else ""
     found = [Breach(lacking)] if lacking else []
-    if name in _OF_IMAGES and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
-        found.append(Breach(f"the input {dims(node.args[0])} is not four-dimensional"))
-    found += _symbolic_lists(node, name) + _groups(node, name)
+    found += [Breach(reason) for reason in (limit(node) for limit in LIMITS) if reason]
+    found += _symbolic_lists(node, name)
     for row in contract.rows(name):
         breach = _breach(row, _argument(node, row.arg), node, constants)
         if breach is not None:
             found.append(breach)
     return found
-
-
-def _groups(node: Node, name: str) -> list[Breach]:
-    """Groups of a convolution of images that stock computes wrongly: it reads channels by fours."""
-    weight = shape_of(node.args[1]) if name == "aten.convolution.default" else None
-    if weight is None or len(weight) != _IMAGE_RANK:
-        return []
-    groups = _argument(node, 8)
-    if groups == 1:
-        return []
-    if _argument(node, 6):
-        return [Breach("it is transposed, and in groups")]
-    depthwise = weight[0] == groups and weight[1] == 1
-    if depthwise or (weight[0] // groups % 4 == 0 and weight[1] % 4 == 0):
-        return []
-    return [Breach(f"its groups, with a weight {dims(node.args[1])}, are not of fours of channels")]
 
 
 def _symbolic_lists(node: Node, name: str) -> list[Breach]:

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from etvk_guard.lowering._compat import VulkanPartitioner
-from etvk_guard.lowering.partitioner import GuardedVulkanPartitioner, guarded_partition
+from etvk_guard.lowering.partitioner import (
+    GuardedVulkanPartitioner,
+    guarded_ops_to_not_decompose,
+    guarded_partition,
+)
 from etvk_guard.lowering.report import LoweringReport
 from etvk_guard.lowering.site import Runtime
 
@@ -34,7 +38,7 @@ class _Guard:
 
 _lock = threading.RLock()
 _users = 0  # Contexts entered and not left, plus one while installed.
-_stock: Any = None
+_stock: dict[str, Any] = {}  # The methods that were replaced.
 _installed: _Guard | None = None
 _current: ContextVar[_Guard | None] = ContextVar("etvk_guard", default=None)
 
@@ -96,29 +100,46 @@ def _checked(runtime: Runtime) -> Runtime:
 
 
 def _acquire() -> None:
-    global _users, _stock
+    global _users
     with _lock:
         _users += 1
-        if _stock is not None:
-            return
-        _stock = stock = VulkanPartitioner.__dict__["partition"]
+        if not _stock:
+            for name, guarded in _GUARDED.items():
+                _stock[name] = VulkanPartitioner.__dict__[name]
+                setattr(VulkanPartitioner, name, _guarded(_stock[name], guarded))
 
-        @functools.wraps(stock)
-        def partition(self: Any, exported_program: Any) -> Any:
-            active = _current.get() or _installed
-            if active is None or isinstance(self, GuardedVulkanPartitioner):
-                return stock(self, exported_program)
-            return guarded_partition(self, exported_program, active.runtime, active.report)
 
-        VulkanPartitioner.partition = partition
+def _guarded(stock: Any, guarded: Callable[..., Any]) -> Any:
+    """A method of stock's partitioner that does as `guarded` where a guard is in force."""
+
+    @functools.wraps(stock)
+    def method(self: Any, program: Any) -> Any:
+        active = _current.get() or _installed
+        if active is None or isinstance(self, GuardedVulkanPartitioner):
+            return stock(self, program)
+        return guarded(self, program, active)
+
+    return method
+
+
+def _partition(self: Any, program: Any, active: _Guard) -> Any:
+    return guarded_partition(self, program, active.runtime, active.report)
+
+
+def _ops_to_not_decompose(self: Any, program: Any, active: _Guard) -> Any:
+    return guarded_ops_to_not_decompose(_stock["ops_to_not_decompose"](self, program))
+
+
+_GUARDED = {"partition": _partition, "ops_to_not_decompose": _ops_to_not_decompose}
 
 
 def _release() -> None:
-    global _users, _stock
+    global _users
     with _lock:
         _users -= 1
-        if _users or _stock is None:
+        if _users:
             return
-        if getattr(VulkanPartitioner.__dict__["partition"], "__wrapped__", None) is _stock:
-            VulkanPartitioner.partition = _stock
-            _stock = None
+        for name, stock in list(_stock.items()):
+            if getattr(VulkanPartitioner.__dict__[name], "__wrapped__", None) is stock:
+                setattr(VulkanPartitioner, name, stock)
+                del _stock[name]

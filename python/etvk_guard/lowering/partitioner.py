@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch.export import ExportedProgram
+from torch.fx import Node
 
 from etvk_guard.lowering import _compat, hook
 from etvk_guard.lowering.graph import op_name
+from etvk_guard.lowering.limits import resampling
 from etvk_guard.lowering.plan import TAG_KEY, Plan, Support
 from etvk_guard.lowering.preprocess import preprocess
 from etvk_guard.lowering.report import LoweringReport
 from etvk_guard.lowering.site import Decision, Runtime
 from etvk_guard.lowering.stamps import MARK, SITE_KEY
 
-__all__ = ["GuardedVulkanPartitioner", "guarded_partition"]
+__all__ = ["GuardedVulkanPartitioner", "guarded_ops_to_not_decompose", "guarded_partition"]
 
 _MAX_ROUNDS = 8
 _PLAIN = ("aten.", "dim_order_ops.")
@@ -44,9 +47,21 @@ class GuardedVulkanPartitioner(_compat.VulkanPartitioner):  # type: ignore[misc]
         self.runtime: Runtime = runtime
         self.report = LoweringReport()
 
+    def ops_to_not_decompose(self, ep: ExportedProgram) -> Any:
+        """The ops that go to ET-VK whole, and for which of their calls that is so."""
+        return guarded_ops_to_not_decompose(super().ops_to_not_decompose(ep))
+
     def partition(self, exported_program: ExportedProgram) -> _compat.PartitionResult:
         """Tag the nodes that go to ET-VK."""
         return guarded_partition(self, exported_program, self.runtime, self.report)
+
+
+def guarded_ops_to_not_decompose(
+    stock: tuple[list[Any], Callable[[Node], bool] | None],
+) -> tuple[list[Any], Callable[[Node], bool]]:
+    """What stock keeps whole, without the calls that its op builders do not run."""
+    ops, keep = stock
+    return ops, lambda node: (keep is None or keep(node)) and not resampling(node)
 
 
 def guarded_partition(

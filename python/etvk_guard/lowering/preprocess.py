@@ -13,17 +13,20 @@ from etvk_guard.lowering import _compat
 from etvk_guard.lowering.audit import audit_graph
 from etvk_guard.lowering.constants import Constants
 from etvk_guard.lowering.graph import GraphEditor
+from etvk_guard.lowering.graph_builder import TypedGraphBuilder
 from etvk_guard.lowering.hook import Pending
 from etvk_guard.lowering.passes import PASSES
 from etvk_guard.lowering.report import LoweringReport
 from etvk_guard.lowering.rules import RULES
-from etvk_guard.lowering.site import Runtime, View
+from etvk_guard.lowering.site import Decision, Runtime, View
 from etvk_guard.lowering.stamps import MARK, SITE_KEY
 from etvk_guard.lowering.vkgraph import settle_casts
 
 __all__ = ["preprocess", "rewrite"]
 
 _BY_NAME = {rule.name: rule for rule in RULES}
+# Without them a program is as right as with them.
+_SAVE_WORK = ("constant_scalar",)
 
 
 def preprocess(
@@ -52,6 +55,7 @@ def preprocess(
         "FusePatternsPass": partial(
             _compat.GuardedFusePatterns, partial(evaluate_left, pending.report)
         ),
+        "VkGraphBuilder": TypedGraphBuilder,
         "serialize_vulkan_graph": audited,
     }
     return _compat.rebind(original, names)(cls, program, compile_specs)
@@ -93,6 +97,10 @@ def rewrite(program: ExportedProgram, report: LoweringReport, runtime: Runtime) 
         entry = report.entries[node.meta[SITE_KEY]]
         rule = _BY_NAME[entry.rule]
         match = rule.pattern(node, view)
+        if match is None and rule.name in _SAVE_WORK:
+            entry.decision, entry.reason = Decision.UNFUSED, "it is used outside of the delegate"
+            entry.ops_after = entry.ops_before
+            continue
         if match is None:
             raise _compat.LoweringError(f"{entry.site}: {entry.form} is gone from the delegate")
         verdict = rule.check(match, view)

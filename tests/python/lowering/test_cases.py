@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fusion_cases import FUSION_CASES
+from limit_cases import LIMIT_CASES
 from lowering_cases import Case, of_release
 from norm_cases import NORM_CASES
 from op_cases import OP_CASES
@@ -16,7 +17,8 @@ from op_cases import OP_CASES
 import etvk_guard
 from etvk_guard import reference
 
-CASES = {case.name: case for case in (*NORM_CASES, *OP_CASES, *FUSION_CASES)}
+TABLES = (NORM_CASES, OP_CASES, FUSION_CASES, LIMIT_CASES)
+CASES = {case.name: case for table in TABLES for case in table}
 
 
 def _outputs(value: Any) -> list[torch.Tensor]:
@@ -24,7 +26,7 @@ def _outputs(value: Any) -> list[torch.Tensor]:
 
 
 def test_names_are_unique() -> None:
-    assert len(CASES) == len(NORM_CASES) + len(OP_CASES) + len(FUSION_CASES)
+    assert len(CASES) == sum(map(len, TABLES))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -25,7 +25,8 @@ from etvk_guard.lowering import (
 )
 
 X, S = rand(2, 3, 16), rand(1, 1, 16)
-STOCK_PARTITION = VulkanPartitioner.__dict__["partition"]
+METHODS = ("partition", "ops_to_not_decompose")
+STOCK = [VulkanPartitioner.__dict__[name] for name in METHODS]
 STOCK_PREPROCESS = VulkanBackend.__dict__["preprocess"]
 
 
@@ -44,7 +45,7 @@ def clean(data: bytes) -> bool:
 def nothing_left_behind() -> Iterator[None]:
     yield
     assert not installed()
-    assert VulkanPartitioner.__dict__["partition"] is STOCK_PARTITION
+    assert [VulkanPartitioner.__dict__[name] for name in METHODS] == STOCK
     assert VulkanBackend.__dict__["preprocess"] is STOCK_PREPROCESS
 
 

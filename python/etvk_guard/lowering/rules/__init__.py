@@ -14,6 +14,8 @@ from etvk_guard.lowering.rules.constant_value import ConstantValue
 from etvk_guard.lowering.rules.embedding import RuntimeEmbedding
 from etvk_guard.lowering.rules.evaluate import EvaluateWeight
 from etvk_guard.lowering.rules.half_mean import HalfMean
+from etvk_guard.lowering.rules.image_lists import ImageLists
+from etvk_guard.lowering.rules.integers import IntegerEquality
 from etvk_guard.lowering.rules.layer_norm import LayerNorm
 from etvk_guard.lowering.rules.linear import RuntimeLinear
 from etvk_guard.lowering.rules.rms_norm import RmsNorm
@@ -31,6 +33,8 @@ RULES: tuple[Rule, ...] = (
     EvaluateWeight(),
     MaskedRows(),
     LogicalNot(),
+    IntegerEquality(),
+    ImageLists(),
     ScalarOperand(),
     HalfMean(),
     ConstantScalar(),

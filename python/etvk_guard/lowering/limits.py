@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stock's op builders and shaders do not do, and its partitioner does not ask.
+
+Each limit is a question about one call: the reason why the delegate cannot have it, or "". They
+were found by running torch's own sample inputs of each op on the delegate. Where a rule makes a
+legal form of the call, the audit is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from etvk_guard.lowering.graph import arg, dims, op_name, shape_of, static
+
+__all__ = ["LIMITS", "Limit", "resampling"]
+
+Limit = Callable[[Node], str]
+
+_IMAGE_RANK = 4
+_CONVOLUTION = "aten.convolution.default"
+# Their shaders take the third dim from the end for the channels.
+_OF_IMAGES = (
+    "aten.native_group_norm.default",
+    "aten._native_batch_norm_legit_no_training.default",
+)
+_OF_TWO = frozenset(
+    f"aten.{name}"
+    for name in (
+        "add.Tensor",
+        "div.Tensor",
+        "div.Tensor_mode",
+        "eq.Tensor",
+        "ge.Tensor",
+        "gt.Tensor",
+        "le.Tensor",
+        "lt.Tensor",
+        "minimum.default",
+        "mul.Tensor",
+        "pow.Tensor_Tensor",
+        "sub.Tensor",
+    )
+)
+_NEAREST = "aten.upsample_nearest2d.vec"
+_RESAMPLING = (_NEAREST, "aten.upsample_bilinear2d.vec")
+_OVER_DIMS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "_log_softmax.default",
+        "_softmax.default",
+        "amax.default",
+        "amin.default",
+        "mean.dim",
+        "sum.dim_IntList",
+        "var.correction",
+        "var.dim",
+    )
+)
+
+
+def _images(node: Node) -> str:
+    if op_name(node) in _OF_IMAGES and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
+        return f"the input {dims(node.args[0])} is not four-dimensional"
+    return ""
+
+
+def _groups(node: Node) -> str:
+    """Groups of a convolution of images that stock computes wrongly: it reads channels by fours."""
+    weight = shape_of(node.args[1]) if op_name(node) == _CONVOLUTION else None
+    if weight is None or len(weight) != _IMAGE_RANK:
+        return ""
+    groups = arg(node, 8, "groups")
+    if groups == 1:
+        return ""
+    if arg(node, 6, "transposed"):
+        return "it is transposed, and in groups"
+    depthwise = weight[0] == groups and weight[1] == 1
+    if depthwise or (weight[0] // groups % 4 == 0 and weight[1] % 4 == 0):
+        return ""
+    return f"its groups, with a weight {dims(node.args[1])}, are not of fours of channels"
+
+
+def _numbers(node: Node) -> str:
+    """Tensors without dimensions, which are resized by a dimension that they lack."""
+    name = op_name(node)
+    if name in _OF_TWO and shape_of(node.args[0]) == shape_of(node.args[1]) == ():
+        return "neither operand has a dimension"
+    if name in _OVER_DIMS and shape_of(node.args[0]) == ():
+        return "the input has no dimension"
+    return ""
+
+
+def _truncation(node: Node) -> str:
+    if op_name(node) == "aten.div.Tensor_mode" and node.kwargs.get("rounding_mode") == "trunc":
+        return "it rounds to zero, which the shader does not"
+    return ""
+
+
+def _channels_of_a_batch(node: Node) -> str:
+    """Reductions over the dim along which the images of a batch lie behind one another."""
+    shape = shape_of(node.args[0]) if op_name(node) in _OVER_DIMS else None
+    if shape is None or len(shape) != _IMAGE_RANK or (static(shape[0]) and shape[0] == 1):
+        return ""
+    over = _reduced(node.args[1] if len(node.args) > 1 else None)
+    if any(dim % _IMAGE_RANK in (0, 1) for dim in over):
+        return f"it goes over dim {over} of a batch {dims(node.args[0])}"
+    return ""
+
+
+def _indices(node: Node) -> str:
+    """An index into another dim than the first, or several."""
+    if op_name(node) == "aten.index.Tensor" and len(node.args[1]) != 1:  # type: ignore[arg-type]
+        return f"it has {len(node.args[1])} indices"  # type: ignore[arg-type]
+    return ""
+
+
+def resampling(node: Node) -> str:
+    """Sizes that the shaders compute otherwise than torch, or that the builder does not expect.
+
+    Asked of calls of aten, too, before they become those of the edge dialect.
+    """
+    name = str(node.target) if isinstance(node.target, OpOverload) else op_name(node)
+    if name not in _RESAMPLING:
+        return ""
+    sizes = [(shape_of(part) or ())[-2:] for part in (node.args[0], node)]
+    if not all(map(static, (*sizes[0], *sizes[1]))):
+        return ""
+    pairs = list(zip(*sizes, strict=True))
+    if name == _NEAREST and any(out % size for size, out in pairs):
+        return f"it makes {list(sizes[1])} of {list(sizes[0])}, which is no whole multiple"
+    factors = node.args[-1]
+    if isinstance(factors, (list, tuple)) and node.args[1] is None:
+        for (size, out), factor in zip(pairs, factors, strict=True):
+            if size * factor != out:
+                return f"the factor {factor} makes no whole number of {size}"
+    return ""
+
+
+def _reduced(value: Any) -> list[int]:
+    if isinstance(value, (list, tuple)):
+        return [dim for dim in value if isinstance(dim, int)]
+    return [value] if isinstance(value, int) else []
+
+
+LIMITS: tuple[Limit, ...] = (
+    _images,
+    _groups,
+    _numbers,
+    _truncation,
+    _channels_of_a_batch,
+    _indices,
+    resampling,
+)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that stock lowers, and that its runtime aborts on or gets wrong; weights apart."""
+
+from __future__ import annotations
+
+import torch
+from lowering_cases import Case, case, rand, weight
+from torch.nn import functional
+
+IMAGE, ONE_IMAGE, SMALL = rand(2, 8, 6, 6), rand(1, 8, 6, 6), rand(1, 3, 4, 4)
+LEFT, RIGHT = torch.tensor([[1, 2, 5], [0, 2, 4]]), torch.tensor([[1, 3, 5], [0, 2, 9]])
+PLACES = torch.tensor([0, 2])
+KERNEL = {"w": weight(8, 8, 3, 3)}
+OUT = [("audit", "left to the CPU")]
+LISTS = [("image_lists", "rewritten")]
+
+NUMBERS: list[Case] = [
+    case("one_after_one_point_zero",
+         lambda m, x: functional.conv2d(torch.clamp(x, 0.0, 1.0), m.w) * 2, [ONE_IMAGE],
+         "prepack clamp convolution mul", [], KERNEL),
+    case("numbers_only", lambda m, x, y: (x * 2).sum() * y.sum(), [rand(2, 3), rand(3)],
+         "prepack mul", OUT, cpu=["aten::sum", "aten::mul"],
+         reason="neither operand has a dimension"),
+    case("numbers_outside", lambda m, x, y: functional.binary_cross_entropy(x, y),
+         [rand(5).sigmoid(), rand(5, seed=1).sigmoid()],
+         ["full full neg", "prepack sub mul mul sub"], [],
+         cpu=["aten::log", "aten::maximum", "aten::log1p", "aten::mean"]),
+    case("softmax_of_a_number", lambda m, x: torch.softmax(x, 0), [rand(1)[0]], [], OUT,
+         cpu=["aten::_softmax"], reason="has no dimension"),
+    case("integers_equal", lambda m, x, i, j: torch.where(i == j, x, x * 2),
+         [rand(2, 3), LEFT, RIGHT],
+         "prepack ge le bitwise_and mul where.self", [("integer_equality", "rewritten")]),
+    case("divided_towards_zero", lambda m, x, y: torch.div(x * 3, y, rounding_mode="trunc") * 2,
+         [rand(2, 3), rand(2, 3, seed=1)], ["prepack mul", "prepack mul"], OUT,
+         cpu=["aten::div"], reason="rounds to zero"),
+]  # fmt: skip
+
+IMAGES: list[Case] = [
+    case("pool_without_stride", lambda m, x: functional.avg_pool2d(x, 2, divisor_override=3) * 2,
+         [IMAGE], "prepack avg_pool2d mul", LISTS),
+    case("max_pool_without_stride", lambda m, x: functional.max_pool2d(x, 2) * 2, [IMAGE],
+         "prepack max_pool2d_with_indices mul", LISTS),
+    case("convolution_valid", lambda m, x: functional.conv2d(x, m.w, padding="valid") * 2,
+         [ONE_IMAGE], "prepack convolution mul", LISTS, KERNEL),
+    case("convolution_valid_of_a_batch",
+         lambda m, x: functional.conv2d(x, m.w, padding="valid") * 2,
+         [IMAGE], "prepack mul", [], KERNEL, cpu=["aten::convolution"]),
+    case("sum_of_channels", lambda m, x: x / x.sum(1, keepdim=True) * 2, [IMAGE.abs()],
+         "prepack div mul", OUT, cpu=["aten::sum"], reason="goes over dim [1] of a batch"),
+    case("softmax_of_channels", lambda m, x: torch.softmax(x, 1) * 2, [IMAGE],
+         "prepack mul", OUT, cpu=["aten::_softmax"], reason="goes over dim [1] of a batch"),
+    case("nearest_no_multiple", lambda m, x: functional.interpolate(x, (3, 3)) * 2, [SMALL],
+         "prepack mul", OUT, cpu=["aten::upsample_nearest2d"], reason="no whole multiple"),
+    case("nearest_twice", lambda m, x: functional.interpolate(x, scale_factor=2) * 2, [SMALL],
+         "prepack upsample_nearest2d.vec mul", []),
+    case("bilinear_by_a_factor",
+         lambda m, x: functional.interpolate(x, scale_factor=1.7, mode="bilinear") * 2, [SMALL],
+         "prepack mul", OUT, cpu=["aten::upsample_bilinear2d"], reason="no whole number of 4"),
+    case("bilinear_to_a_size",
+         lambda m, x: functional.interpolate(x, (7, 5), mode="bilinear") * 2, [SMALL],
+         "prepack upsample_bilinear2d.vec mul", []),
+]  # fmt: skip
+
+INDICES: list[Case] = [
+    case("index_of_rows", lambda m, x, i: x[i] * 2, [rand(5, 4), PLACES], "prepack index mul", []),
+    case("index_of_columns", lambda m, x, i: x[:, i] * 2, [rand(3, 4), PLACES], "prepack mul", OUT,
+         cpu=["aten::index"], reason="it has 2 indices"),
+]  # fmt: skip
+
+LIMIT_CASES: list[Case] = [*NUMBERS, *IMAGES, *INDICES]
