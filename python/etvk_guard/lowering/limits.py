@@ -16,12 +16,13 @@ from torch.fx import Node
 
 from etvk_guard.lowering.graph import arg, dims, op_name, shape_of, static
 
-__all__ = ["LIMITS", "Limit", "resampling"]
+__all__ = ["LIMITS", "Limit", "cut_kernel", "pair", "resampling"]
 
 Limit = Callable[[Node], str]
 
 _IMAGE_RANK = 4
 _CONVOLUTION = "aten.convolution.default"
+_TILED = ([3, 3], [5, 5])  # depthwise kernels with shaders of their own
 # Their shaders take the third dim from the end for the channels.
 _OF_IMAGES = (
     "aten.native_group_norm.default",
@@ -81,6 +82,43 @@ def _groups(node: Node) -> str:
     if depthwise or (weight[0] // groups % 4 == 0 and weight[1] % 4 == 0):
         return ""
     return f"its groups, with a weight {dims(node.args[1])}, are not of fours of channels"
+
+
+def pair(numbers: Any) -> list[int]:
+    """A list of both dims of an image: one number stands for both."""
+    listed = list(numbers)
+    return listed * 2 if len(listed) == 1 else listed
+
+
+def _depthwise_kernel(node: Node) -> list[int]:
+    """The kernel of a depthwise convolution of images for which there is no shader of its own."""
+    weight = shape_of(node.args[1]) if op_name(node) == _CONVOLUTION else None
+    if weight is None or len(weight) != _IMAGE_RANK or arg(node, 6, "transposed"):
+        return []
+    groups, kernel = arg(node, 8, "groups"), [int(size) for size in weight[-2:]]
+    if groups == 1 or weight[0] != groups or weight[1] != 1 or kernel in _TILED:
+        return []
+    return kernel
+
+
+def cut_kernel(node: Node) -> bool:
+    """Whether the general shader of depthwise convolutions loses its place in the kernel."""
+    kernel = _depthwise_kernel(node)
+    if not kernel or pair(arg(node, 3, "stride")) != pair(arg(node, 5, "dilation")):
+        return False
+    return kernel[0] > 1 and pair(arg(node, 4, "padding"))[1] > 0
+
+
+def _depthwise(node: Node) -> str:
+    kernel = _depthwise_kernel(node)
+    if not kernel:
+        return ""
+    shape = "x".join(map(str, kernel))
+    if pair(arg(node, 3, "stride")) != pair(arg(node, 5, "dilation")):
+        return f"no shader is depthwise with a kernel of {shape} and a stride unlike its dilation"
+    return (
+        f"a depthwise kernel of {shape} is cut off wrongly at the edge" if cut_kernel(node) else ""
+    )
 
 
 def _numbers(node: Node) -> str:
@@ -148,6 +186,7 @@ def _reduced(value: Any) -> list[int]:
 LIMITS: tuple[Limit, ...] = (
     _images,
     _groups,
+    _depthwise,
     _numbers,
     _truncation,
     _channels_of_a_batch,

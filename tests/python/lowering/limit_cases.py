@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from lowering_cases import Case, case, rand, weight
+from torch import nn
 from torch.nn import functional
 
 IMAGE, ONE_IMAGE, SMALL = rand(2, 8, 6, 6), rand(1, 8, 6, 6), rand(1, 3, 4, 4)
@@ -61,10 +64,37 @@ IMAGES: list[Case] = [
          "prepack upsample_bilinear2d.vec mul", []),
 ]  # fmt: skip
 
+
+def _depthwise(kernel: tuple[int, int], **rest: Any) -> dict[str, nn.Module]:
+    convolution = nn.Conv2d(8, 8, kernel, groups=8, **rest)
+    for seed, tensor in enumerate(convolution.parameters()):
+        tensor.data = rand(*tensor.shape, seed=seed)
+    return {"c": convolution}
+
+
+EDGE = [("depthwise_edge", "rewritten")]
+DEPTHWISE: list[Case] = [
+    case("depthwise_7", lambda m, x: m.c(x) * 2, [ONE_IMAGE], "prepack constant_pad_nd convolution mul",
+         EDGE, _depthwise((7, 7), padding=3)),
+    case("depthwise_3_by_5", lambda m, x: m.c(x) * 2, [ONE_IMAGE],
+         "prepack constant_pad_nd convolution mul", EDGE, _depthwise((3, 5), padding="same")),
+    case("depthwise_relu", lambda m, x: m.c(x).relu() * 2, [ONE_IMAGE],
+         "prepack constant_pad_nd conv_with_clamp mul", EDGE, _depthwise((4, 4), padding=1)),
+    case("depthwise_unpadded", lambda m, x: m.c(x) * 2, [ONE_IMAGE], "prepack convolution mul", [],
+         _depthwise((4, 4))),
+    case("depthwise_row", lambda m, x: m.c(x) * 2, [ONE_IMAGE], "prepack convolution mul", [],
+         _depthwise((1, 5), padding=(0, 2))),
+    case("depthwise_5", lambda m, x: m.c(x) * 2, [ONE_IMAGE], "prepack convolution mul", [],
+         _depthwise((5, 5), padding=2)),
+    case("depthwise_strided", lambda m, x: m.c(x) * 2, [ONE_IMAGE], "prepack mul", OUT,
+         _depthwise((4, 4), stride=2), cpu=["aten::convolution"], reason="unlike its dilation"),
+]  # fmt: skip
+
+
 INDICES: list[Case] = [
     case("index_of_rows", lambda m, x, i: x[i] * 2, [rand(5, 4), PLACES], "prepack index mul", []),
     case("index_of_columns", lambda m, x, i: x[:, i] * 2, [rand(3, 4), PLACES], "prepack mul", OUT,
          cpu=["aten::index"], reason="it has 2 indices"),
 ]  # fmt: skip
 
-LIMIT_CASES: list[Case] = [*NUMBERS, *IMAGES, *INDICES]
+LIMIT_CASES: list[Case] = [*NUMBERS, *IMAGES, *DEPTHWISE, *INDICES]

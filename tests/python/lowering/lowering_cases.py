@@ -103,7 +103,7 @@ def short(name: str) -> str:
 def of_release(case: Case) -> Case:
     """A case as the installed release lowers it: releases.json has what differs from 1.5.1.
 
-    Rows of that file are `delegates`, `cpu` and `decisions`, by release and by case.
+    Rows of that file are `delegates`, `cpu`, `decisions` and `reason`, by release and by case.
     """
     table = json.loads((Path(__file__).parent / "releases.json").read_text())
     row = table.get(importlib.metadata.version("executorch"), {}).get(case.name, {})

@@ -11,6 +11,7 @@ from etvk_guard.lowering.rules.booleans import LogicalNot, MaskedRows
 from etvk_guard.lowering.rules.channel_norm import ChannelNorm
 from etvk_guard.lowering.rules.constant_scalar import ConstantScalar
 from etvk_guard.lowering.rules.constant_value import ConstantValue
+from etvk_guard.lowering.rules.depthwise import DepthwiseEdge
 from etvk_guard.lowering.rules.embedding import RuntimeEmbedding
 from etvk_guard.lowering.rules.evaluate import EvaluateWeight
 from etvk_guard.lowering.rules.half_mean import HalfMean
@@ -34,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     MaskedRows(),
     LogicalNot(),
     IntegerEquality(),
+    DepthwiseEdge(),
     ImageLists(),
     ScalarOperand(),
     HalfMean(),
