@@ -9,6 +9,7 @@
 //   6. Vulkan blobs, each once: header, VkGraph (graph.cpp), ranges of constants
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "error.h"
@@ -167,9 +168,17 @@ class Opener {
     return true;
   }
 
+  // A method is known by its name, here as in the runtime.
   bool plans() {
+    std::set<std::string_view> names;
     for (uint32_t i = 0; i < program_.plan_count(); ++i) {
-      if (!take(verify_plan(program_.plan(i), program_.bytes.data(), &budget_))) {
+      const et::ExecutionPlan& plan = program_.plan(i);
+      if (!take(verify_plan(plan, program_.bytes.data(), &budget_))) {
+        return false;
+      }
+      if (!names.insert(program_.plan_name(i)).second) {
+        bad(&plan, "two methods have one name");
+        error_.where.method = program_.plan_name(i);
         return false;
       }
     }
@@ -319,7 +328,8 @@ class Opener {
     return {};
   }
 
-  // Methods may share a blob, and so a small file can stand for a very large number of ops.
+  // Methods may share a blob, and so a small file can stand for a very large number of ops. An honest one has no more than an op
+  // for two bytes while it is small, and far fewer later.
   bool workload() {
     constexpr uint64_t kAlways = 20000;
     uint64_t bytes = program_.bytes.size();
@@ -328,7 +338,7 @@ class Opener {
       bytes += blob.graph_range.size;
       ops += uint64_t{blob.graph.op_count()} * blob.users.size();
     }
-    return ops <= kAlways || ops <= bytes / 8 ||
+    return ops <= std::max(bytes / 8, std::min(bytes / 2, kAlways)) ||
            fail(make_error(ErrorCode::kTooLarge, kNoOffset, "its delegates share blobs so often that they come to %s ops",
                            number(ops).c_str()));
   }
