@@ -50,6 +50,8 @@ struct BlobFixes {
   std::map<uint32_t, std::string> left;  // op -> why it stays, "" if it is fixed
 };
 
+constexpr uint32_t kMaxNormResults = 3;  // of a layer norm: result, mean, reciprocal standard deviation
+
 class Repairer {
  public:
   explicit Repairer(const Program& program) : program_(program), impl_(program.impl()) {}
@@ -138,6 +140,11 @@ class Repairer {
     }
     if (op_index >= graph.op_count() || norm_args(graph, op_index) == nullptr) {
       return "no rewrite is known for it";
+    }
+    // Each op gets a list of its own: many that share a long one must not come to more than the file has.
+    const auto* results = graph.value_list(graph.arg(op_index, graph.arg_count(op_index) - 1));
+    if (count(results) > kMaxNormResults) {
+      return format("its result is a list of %u values", results->size());
     }
     NormFix fix;
     fix.op_index = op_index;
