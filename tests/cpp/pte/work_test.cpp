@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files that ask for more than their size is worth: memory and time to open, check and repair them stay in proportion.
+#include <chrono>
+
+#include "allocations.h"
+#include "repair_run.h"
+
+namespace etvk_guard::testing {
+namespace {
+
+// What it takes to open, check and repair a file.
+struct Work {
+  Error error;
+  bool changed = false;
+  size_t repaired = 0;
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+Work work_of(const Buffer& file) {
+  Work work;
+  const auto start = std::chrono::steady_clock::now();
+  const Allocations allocations;
+  {
+    const BytesReader reader(file.data(), file.size());
+    Program program;
+    Report report;
+    Repair made;
+    work.error = Program::open(reader, &program);
+    work.error = work.error ? work.error : check(program, &report);
+    work.error = work.error ? work.error : repair(program, &made);
+    work.changed = made.changed;
+    work.repaired = made.repaired.size();
+  }
+  work.bytes = allocations.bytes();
+  work.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return work;
+}
+
+// 1 s a MB is what we allow ourselves; the sanitizers take several times as long as the rest.
+void expect_in_proportion(const Work& work, const Buffer& file) {
+  EXPECT_LE(work.bytes, Allocations::allowed(file.size())) << file.size() << " bytes";
+  EXPECT_LT(work.seconds, 5.0 * (0.1 + static_cast<double>(file.size()) / 1e6)) << file.size() << " bytes";
+}
+
+TEST(Work, AllocationsAreCounted) {
+  if (!Allocations::counted()) {
+    GTEST_SKIP() << "needs AddressSanitizer";
+  }
+  const Allocations allocations;
+  const Buffer block(12345);
+  EXPECT_EQ(allocations.bytes(), block.size());
+}
+
+// Methods may share their delegates, delegates their blob, and a graph its ops: a product of three.
+Buffer sharing_all(size_t methods, size_t delegates, size_t ops) {
+  flatbuffers::FlatBufferBuilder fbb;
+  const auto dims = fbb.CreateVector(std::vector<uint32_t>{4});
+  const auto x = vk::CreateVkValue(fbb, vk::GraphTypes::VkTensor, vk::CreateVkTensor(fbb, 5, dims, -1, -1, 1, 0).Union());
+  const auto op = vk::CreateOperatorCall(fbb, 0, fbb.CreateString("et_vk.rms_norm.default"),
+                                         fbb.CreateVector(std::vector<int32_t>{0, 0, 0, 0}));
+  const auto chain = fbb.CreateVector(std::vector<flatbuffers::Offset<vk::OperatorCall>>(ops, op));
+  fbb.Finish(vk::CreateVkGraph(fbb, 0, chain, fbb.CreateVector(std::vector<flatbuffers::Offset<vk::VkValue>>{x})), "VK00");
+  ProgramSpec spec;
+  spec.segments = {blob_of({fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize()})};
+  for (size_t i = 0; i < methods; ++i) {
+    spec.methods.push_back(method(std::to_string(i), std::vector<DelegateSpec>(delegates)));
+  }
+  return spec.build();
+}
+
+TEST(Work, ASmallFileOfSharedOps) {
+  size_t opened = 0;
+  for (size_t ops = 16; ops <= 4096; ops *= 2) {
+    for (size_t delegates = 1; delegates <= 256; delegates *= 4) {
+      const Buffer file = sharing_all(1, delegates, ops);
+      const Work work = work_of(file);
+      expect_in_proportion(work, file);
+      opened += work.error ? 0 : 1;
+    }
+  }
+  EXPECT_GT(opened, 10u);
+}
+
+TEST(Work, NormsThatShareALongListOfResults) {
+  GraphBuilder graph;
+  const int x = graph.input({7, 4});
+  const int m = graph.input({4});
+  const int out = graph.tensor({7, 4});
+  const int list = graph.value_list(std::vector<int32_t>(20000, out));
+  const std::vector<int32_t> args = {x, graph.int_list({4}), m, graph.null(), graph.number(1e-5), list};
+  for (int i = 0; i < 2000; ++i) {
+    graph.op("aten.native_layer_norm.default", args);
+  }
+  const Buffer file = program_of(graph).build();
+  const Work work = work_of(file);
+  expect_in_proportion(work, file);
+  EXPECT_FALSE(work.error) << work.error.message;
+  EXPECT_FALSE(work.changed);
+}
+
+TEST(Work, ANormOfTheLargestWidth) {
+  ProgramSpec spec = faulty();
+  spec.segments = {blob_of(faulty_graph(INT32_MAX))};  // 8 GB of ones
+  const Buffer file = spec.build();
+  ASSERT_LT(file.size(), 2048u);
+  const Work work = work_of(file);
+  expect_in_proportion(work, file);
+  EXPECT_TRUE(work.changed);
+}
+
+TEST(Work, NormsOfManyWidths) {
+  GraphBuilder graph;
+  for (uint32_t width = 1; width <= 1000; ++width) {
+    graph.rms_norm(graph.tensor({2, width}), graph.tensor({width}), {2, width});
+  }
+  const Buffer file = program_of(graph).build();
+  const Work work = work_of(file);
+  expect_in_proportion(work, file);
+  EXPECT_EQ(work.repaired, 1000u);
+}
+
+TEST(Work, AFixInEachOfManyBlobs) {
+  for (const bool inlined : {false, true}) {
+    ProgramSpec spec;
+    const Buffer blob = blob_of(faulty_graph());
+    std::vector<DelegateSpec> delegates;
+    for (uint32_t i = 0; i < 1000; ++i) {
+      (inlined ? spec.inline_blobs : spec.segments).push_back(blob);
+      delegates.push_back(inlined ? in_line(i) : in_segment(i));
+    }
+    spec.methods = {method("forward", std::move(delegates))};
+    const Buffer file = spec.build();
+    const Work work = work_of(file);
+    expect_in_proportion(work, file);
+    EXPECT_EQ(work.repaired, 1000u);
+  }
+}
+
+}  // namespace
+}  // namespace etvk_guard::testing

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocations.h"
+
+#include <algorithm>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ETVK_GUARD_COUNTS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ETVK_GUARD_COUNTS 1
+#endif
+#endif
+
+#ifdef ETVK_GUARD_COUNTS
+#include <sanitizer/allocator_interface.h>
+#endif
+
+namespace etvk_guard::testing {
+namespace {
+
+#ifdef ETVK_GUARD_COUNTS
+thread_local uint64_t total = 0;
+
+void on_malloc(const volatile void*, size_t size) { total += size; }
+void on_free(const volatile void*) {}
+
+const bool installed = __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) > 0;
+#else
+constexpr uint64_t total = 0;
+constexpr bool installed = false;
+#endif
+
+}  // namespace
+
+bool Allocations::counted() { return installed; }
+
+Allocations::Allocations() : before_(total) {}
+
+uint64_t Allocations::bytes() const { return total - before_; }
+
+uint64_t Allocations::allowed(size_t file_size) { return uint64_t{1024} * std::max<size_t>(file_size, 1024); }
+
+}  // namespace etvk_guard::testing
