@@ -14,7 +14,7 @@ import flatbuffers
 import pytest
 import torch
 
-from crafted import INT, REAL, graph, op, program, table, tensor, value, value_list
+from crafted import INT, REAL, SMALL, graph, op, program, table, tensor, value, value_list
 from etvk_guard import EtvkGuardError, open_program, reference
 from etvk_guard.pte import Instruction, PlanValue
 from etvk_guard.reference.dtypes import SCALAR_TYPES
@@ -62,7 +62,7 @@ def test_damaged_files(path: Path, contract: str, events: list[str]) -> None:
     given, chance, came_through = inputs_for(whole), random.Random(path.stem), 0
     codes: set[str] = set()
     del events[:]
-    for _ in range(40):
+    for _ in range(120):
         started = time.monotonic()
         try:
             reference.run(damaged(whole, chance), given, name, contract)
@@ -70,8 +70,8 @@ def test_damaged_files(path: Path, contract: str, events: list[str]) -> None:
         except EtvkGuardError as error:
             codes.add(error.code)
         assert time.monotonic() - started < 5
-    assert came_through > 0
-    assert codes
+    assert came_through > 0 or contract == "stock"  # which aborts on what these files hold
+    assert len(codes) > 1
     assert events == []
 
 
@@ -86,7 +86,7 @@ def long_list(builder: Any) -> bytes:
 
 
 def many_ops(builder: Any) -> bytes:
-    values = [tensor(builder, 1, 4), tensor(builder, 1, 4)]
+    values = [tensor(builder, 2, 8, 64), tensor(builder, 2, 8, 64)]  # as the method's first input
     call = op(builder, "aten.tanh.default", [0, 1])
     return graph(builder, values, [call] * 5000, [0], [1])
 
@@ -129,9 +129,8 @@ def test_a_loop_around_a_delegate(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(loaded._graphs[0], "run", counted)
     monkeypatch.setattr(reference.plan, "MAX_INSTRUCTIONS", 20_000)
-    given = inputs_for(program(many_ops(flatbuffers.Builder())))[:1]
     with pytest.raises(reference.InterpreterError, match=r"EG405"):
-        loaded.run([*given, *given][: len(real.methods[0].inputs)])
+        loaded.run(inputs_for(SMALL.read_bytes()))
     assert 1 <= runs <= 4
 
 
