@@ -328,8 +328,8 @@ class Opener {
     return {};
   }
 
-  // Methods may share a blob, and so a small file can stand for a very large number of ops. An honest one has no more than an op
-  // for two bytes while it is small, and far fewer later.
+  // Methods may share a blob, and so a small file can stand for a very large number of ops. An honest one has far fewer than an op
+  // for each third byte, and where it is large far fewer again.
   bool workload() {
     constexpr uint64_t kAlways = 20000;
     uint64_t bytes = program_.bytes.size();
@@ -338,7 +338,7 @@ class Opener {
       bytes += blob.graph_range.size;
       ops += uint64_t{blob.graph.op_count()} * blob.users.size();
     }
-    return ops <= std::max(bytes / 8, std::min(bytes / 2, kAlways)) ||
+    return ops <= std::max(bytes / 8, std::min(bytes / 3, kAlways)) ||
            fail(make_error(ErrorCode::kTooLarge, kNoOffset, "its delegates share blobs so often that they come to %s ops",
                            number(ops).c_str()));
   }

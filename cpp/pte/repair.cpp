@@ -9,6 +9,7 @@
 #include "operands.h"
 #include "program.h"
 #include "rewrite.h"
+#include "scratch.h"
 #include "site.h"
 #include "splice.h"
 #include "verify.h"
@@ -171,7 +172,9 @@ class Repairer {
       if (Error error = rewrite_graph(blob.graph, fixes.fixes, blob.range.end() - blob.bytes.offset, &made.graph)) {
         return error;
       }
-      *added_activation_bytes += made.graph.added_activation_bytes * blob.users.size();
+      for (size_t i = 0; i < blob.users.size(); ++i) {
+        *added_activation_bytes = saturated_add(*added_activation_bytes, made.graph.added_activation_bytes);
+      }
       into->push_back(std::move(made));
     }
     return {};

@@ -4,7 +4,7 @@
 // memory.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "builder.h"
@@ -14,10 +14,11 @@
 namespace etvk_guard::testing {
 namespace {
 
+// Of the processor: other processes do not count.
 double seconds(const Buffer& file, Opened* into) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   open_and_check(file, into);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 // The limit that we set ourselves is 1 s a MB; the sanitizers take several times as long as the rest.
@@ -143,7 +144,12 @@ TEST(Hostile, DelegatesThatShareABlob) {
 }
 
 TEST(Hostile, OpsThatShareWhatAnHonestWriterMayShare) {
-  const Buffer file = program_with(sharing_ops(1000, 4, 8), 3);
+  GraphBuilder graph;
+  const std::vector<int32_t> args = {graph.tensor({4}), graph.tensor({4})};
+  for (int i = 0; i < 1000; ++i) {
+    graph.op("aten.sigmoid.default", args);
+  }
+  const Buffer file = program_with(graph.finish(), 10);
   Opened opened;
   open_and_check(file, &opened);
   EXPECT_FALSE(opened.error) << opened.error.message;

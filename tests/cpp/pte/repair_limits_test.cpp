@@ -125,6 +125,22 @@ TEST(RepairLimits, AWideNormTakesNoMemory) {
   EXPECT_LT(owned, 1u << 20);
 }
 
+// More memory than can be counted is said to be as much as can be.
+TEST(RepairLimits, TemporariesOfAnySizeAreCounted) {
+  GraphBuilder graph;
+  const std::vector<uint32_t> dims = {2, INT32_MAX, INT32_MAX};
+  const int x = graph.input(dims);
+  graph.outputs({static_cast<uint32_t>(graph.rms_norm(x, graph.input({INT32_MAX}), dims))});
+  const Buffer file = program_of(graph).build();
+  const BytesReader reader(file.data(), file.size());
+  Program program;
+  ASSERT_FALSE(Program::open(reader, &program));
+  Repair made;
+  ASSERT_FALSE(repair(program, &made));
+  EXPECT_TRUE(made.changed);
+  EXPECT_EQ(made.added_activation_bytes, UINT64_MAX);
+}
+
 class CountedReader final : public Reader {
  public:
   CountedReader(const Buffer& file, int good) : file_(file), left_(good) {}
