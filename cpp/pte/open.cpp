@@ -328,17 +328,16 @@ class Opener {
     return {};
   }
 
-  // Methods may share a blob, and so a small file can stand for a very large number of ops. An honest one has far fewer than an op
-  // for each third byte, and where it is large far fewer again.
+  // Delegates may share a blob, and so a small file can stand for a very large number of ops. An honest op takes some hundred
+  // bytes with its values, and a delegate some more.
   bool workload() {
-    constexpr uint64_t kAlways = 20000;
     uint64_t bytes = program_.bytes.size();
     uint64_t ops = 0;
     for (const Blob& blob : program_.blobs) {
       bytes += blob.graph_range.size;
       ops += uint64_t{blob.graph.op_count()} * blob.users.size();
     }
-    return ops <= std::max(bytes / 8, std::min(bytes / 3, kAlways)) ||
+    return ops <= bytes / 5 ||
            fail(make_error(ErrorCode::kTooLarge, kNoOffset, "its delegates share blobs so often that they come to %s ops",
                            number(ops).c_str()));
   }

@@ -12,9 +12,7 @@ uint64_t gpu_bytes(const NewTensor& tensor) {
   const auto packed = static_cast<size_t>(tensor.layout);  // 0: the last dim, 1: the one before, 2: the one before that
   for (size_t i = 0; i < std::max(tensor.dims.size(), packed + 1); ++i) {
     const uint64_t size = i < tensor.dims.size() ? static_cast<uint64_t>(tensor.dims[tensor.dims.size() - 1 - i]) : 1;
-    if (!checked_mul(bytes, i == packed ? align_up(size, 4) : size, &bytes)) {
-      return UINT64_MAX;
-    }
+    bytes *= i == packed ? align_up(size, 4) : size;
   }
   return bytes;
 }

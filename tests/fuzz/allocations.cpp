@@ -19,14 +19,23 @@ namespace etvk_guard::testing {
 namespace {
 
 #ifdef ETVK_GUARD_COUNTS
-thread_local uint64_t total = 0;
+thread_local uint64_t live = 0;  // may wrap, where another thread frees
+thread_local uint64_t peak = 0;
 
-void on_malloc(const volatile void*, size_t size) { total += size; }
-void on_free(const volatile void*) {}
+void on_malloc(const volatile void*, size_t size) {
+  live += size;
+  peak = std::max(peak, live);
+}
+void on_free(const volatile void* pointer) {
+  if (pointer != nullptr) {
+    live -= __sanitizer_get_allocated_size(pointer);
+  }
+}
 
 const bool installed = __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) > 0;
 #else
-constexpr uint64_t total = 0;
+constexpr uint64_t live = 0;
+uint64_t peak = 0;
 constexpr bool installed = false;
 #endif
 
@@ -34,9 +43,9 @@ constexpr bool installed = false;
 
 bool Allocations::counted() { return installed; }
 
-Allocations::Allocations() : before_(total) {}
+Allocations::Allocations() : before_(live) { peak = live; }
 
-uint64_t Allocations::bytes() const { return total - before_; }
+uint64_t Allocations::peak_bytes() const { return peak - before_; }
 
 uint64_t Allocations::allowed(size_t file_size) { return uint64_t{1024} * std::max<size_t>(file_size, 1024); }
 

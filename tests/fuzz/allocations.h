@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many bytes are asked of the heap while a piece of code runs: of malloc, new and the rest, as the sanitizer's runtime
-// sees them. Without a sanitizer nothing is counted.
+// How many bytes of the heap a piece of code has at a time: from malloc, new and the rest, as the sanitizer's runtime sees them.
+// Without a sanitizer nothing is counted.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ class Allocations {
  public:
   static bool counted();  // whether this build can count
   Allocations();
-  uint64_t bytes() const;  // since it was made, freed ones included
+  uint64_t peak_bytes() const;  // since the latest one was made, in this thread
 
-  // What a file of that size may ask for: 1 MB for each KB, and for the first one.
+  // What a file of that size may have: 1 MB for each KB, and for the first one.
   static uint64_t allowed(size_t file_size);
 
  private:

@@ -168,7 +168,7 @@ void exercise_check(const uint8_t* data, size_t size) {
   Program programs[2];
   const Allocations allocations;
   const Error error = Program::open(in_place, &programs[0]);
-  ETVK_GUARD_PROMISE(allocations.bytes() <= Allocations::allowed(size));
+  ETVK_GUARD_PROMISE(allocations.peak_bytes() <= Allocations::allowed(size));
   expect_same(error, Program::open(copied, &programs[1]));
   if (error) {
     expect_files_fault(error, size);
@@ -193,7 +193,7 @@ void exercise_repair(const uint8_t* data, size_t size) {
     return;
   }
   const Error error = repair(program, &made);
-  ETVK_GUARD_PROMISE(allocations.bytes() <= Allocations::allowed(size));
+  ETVK_GUARD_PROMISE(allocations.peak_bytes() <= Allocations::allowed(size));
   if (error) {
     expect_files_fault(error, size);
     return;

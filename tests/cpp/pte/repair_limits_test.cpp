@@ -128,10 +128,12 @@ TEST(RepairLimits, AWideNormTakesNoMemory) {
 // More memory than can be counted is said to be as much as can be.
 TEST(RepairLimits, TemporariesOfAnySizeAreCounted) {
   GraphBuilder graph;
-  const std::vector<uint32_t> dims = {2, INT32_MAX, INT32_MAX};
+  const std::vector<uint32_t> dims = {1u << 28, INT32_MAX};  // of 2^61 bytes
   const int x = graph.input(dims);
   graph.outputs({static_cast<uint32_t>(graph.rms_norm(x, graph.input({INT32_MAX}), dims))});
-  const Buffer file = program_of(graph).build();
+  ProgramSpec spec = program_of(graph);
+  spec.methods[0].delegates.resize(16);
+  const Buffer file = spec.build();
   const BytesReader reader(file.data(), file.size());
   Program program;
   ASSERT_FALSE(Program::open(reader, &program));
