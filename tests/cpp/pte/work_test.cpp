@@ -68,8 +68,10 @@ Buffer sharing_all(size_t delegates, size_t ops) {
     const auto tensor = vk::CreateVkTensor(fbb, kFloat, dims, -1, -1, 1, 0);
     values.push_back(vk::CreateVkValue(fbb, vk::GraphTypes::VkTensor, tensor.Union()));
   }
+  const auto shape = vk::CreateIntList(fbb, fbb.CreateVector(std::vector<int64_t>{4}));
+  values.push_back(vk::CreateVkValue(fbb, vk::GraphTypes::IntList, shape.Union()));
   const auto op = vk::CreateOperatorCall(fbb, 0, fbb.CreateString("aten.native_layer_norm.default"),
-                                         fbb.CreateVector(std::vector<int32_t>{0, 0, 1, 1, 0, 0}));
+                                         fbb.CreateVector(std::vector<int32_t>{0, 2, 1, 1, 2, 0}));
   const auto chain = fbb.CreateVector(std::vector<flatbuffers::Offset<vk::OperatorCall>>(ops, op));
   fbb.Finish(vk::CreateVkGraph(fbb, 0, chain, fbb.CreateVector(values)), "VK00");
   ProgramSpec spec;
@@ -99,9 +101,9 @@ TEST(Work, NormsThatShareALongListOfResults) {
   const int x = graph.input({7, 4});
   const int m = graph.input({4});
   const int out = graph.tensor({7, 4});
-  const int list = graph.value_list(std::vector<int32_t>(20000, out));
+  const int list = graph.value_list(std::vector<int32_t>(100000, out));
   const std::vector<int32_t> args = {x, graph.int_list({4}), m, graph.null(), graph.number(1e-5), list};
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     graph.op("aten.native_layer_norm.default", args);
   }
   const Buffer file = program_of(graph).build();
