@@ -338,8 +338,8 @@ class Opener {
       ops += uint64_t{blob.graph.op_count()} * blob.users.size();
     }
     return ops <= bytes / 5 ||
-           fail(make_error(ErrorCode::kTooLarge, kNoOffset, "its delegates share blobs so often that they come to %s ops",
-                           number(ops).c_str()));
+           fail(make_error(ErrorCode::kTooLarge, kNoOffset, "its delegates share so much that they come to %s ops in %s bytes",
+                           number(ops).c_str(), number(bytes).c_str()));
   }
 
   static constexpr int8_t kInline = 0;

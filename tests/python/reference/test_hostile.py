@@ -81,14 +81,14 @@ SHARED = 20_000
 def long_list(builder: Any) -> bytes:
     """Ops that all take one long list, many times each."""
     values = [tensor(builder, 1, 4), tensor(builder, 1, 4), value_list(builder, [0] * SHARED)]
-    call = op(builder, "aten.cat.default", [2] * 60 + [1])
-    return graph(builder, values, [call] * SHARED, [0], [1])
+    calls = [op(builder, "aten.cat.default", [2] * 60 + [1]) for _ in range(SHARED // 20)]
+    return graph(builder, values, calls, [0], [1])
 
 
 def many_ops(builder: Any) -> bytes:
     values = [tensor(builder, 2, 8, 64), tensor(builder, 2, 8, 64)]  # as the method's first input
-    call = op(builder, "aten.tanh.default", [0, 1])
-    return graph(builder, values, [call] * 5000, [0], [1])
+    calls = [op(builder, "aten.tanh.default", [0, 1]) for _ in range(5000)]
+    return graph(builder, values, calls, [0], [1])
 
 
 def test_a_long_list_that_ops_share() -> None:
