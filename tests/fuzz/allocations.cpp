@@ -12,7 +12,10 @@
 #endif
 
 #ifdef ETVK_GUARD_COUNTS
-#include <sanitizer/allocator_interface.h>
+// Both compilers' runtimes have them, but gcc comes without sanitizer/allocator_interface.h.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, size_t),
+                                                         void (*on_free)(const volatile void*));
+extern "C" size_t __sanitizer_get_allocated_size(const volatile void* pointer);
 #endif
 
 namespace etvk_guard::testing {
