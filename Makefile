@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test setup install lint test-cpp test-kernels test-python test-devices test-cross tools test-vulkan test-releases models fleet bench docs clean
+.PHONY: demo test setup install lint test-cpp test-kernels test-python test-devices test-fuzz fuzz test-cross tools test-vulkan test-releases models fleet bench docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 demo: install
 	$(BIN)/python -m etvk_guard.demo
 
-test: lint test-cpp test-kernels test-python test-devices
+test: lint test-cpp test-kernels test-python test-devices test-fuzz
 
 setup: $(VENV)/.ready
 $(VENV)/.ready: requirements/test.txt scripts/setup.sh
@@ -63,6 +63,18 @@ test-devices: install
 	$(BIN)/python -m pytest -n $(JOBS) -q tests/tools --tool $(MACHINE)=build/devices/native/etvk-guard-pte \
 	  --tool aarch64=build/devices/arm64/etvk-guard-pte
 	$(BIN)/python -m pytest -q tests/jni --jni build/devices/native/jni
+
+# Hostile bytes: each target of tests/fuzz for FUZZ_SECONDS, with clang's libFuzzer and both sanitizers.
+FUZZ_SECONDS ?= 30
+FUZZ_JOBS ?= 1
+fuzz: setup
+	compiler=$$(bash scripts/setup_fuzz.sh) && cmake -S cpp/pte -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  -DCMAKE_CXX_COMPILER=$$compiler -DETVK_GUARD_FUZZ=ON
+	cmake --build build/fuzz -j $(JOBS)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_JOBS=$(FUZZ_JOBS) bash scripts/fuzz.sh build/fuzz
+
+test-fuzz:
+	$(MAKE) fuzz FUZZ_SECONDS=30 FUZZ_JOBS=2
 
 # arm64 and 32-bit arm: the core's tests, the tool, the Java library, the guarded loader on ExecuTorch's arm64 wheel; then the
 # programs of `make tools`. A quarter of an hour.

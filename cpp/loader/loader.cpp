@@ -145,12 +145,15 @@ class GuardedDataLoader::Impl {
   // A range of the overlay, piece by piece. `size` is not 0.
   RuntimeError assemble(const Overlay& overlay, size_t offset, size_t size, const SegmentInfo& info, void* into) const {
     auto* out = static_cast<uint8_t*>(into);
-    for (const Extent* extent = extent_at(overlay, offset); size > 0; ++extent) {
+    while (size > 0) {
+      const Extent* extent = extent_at(overlay, offset);
       const uint64_t within = offset - extent->start;
-      const auto part = static_cast<size_t>(std::min<uint64_t>(extent->length - within, size));
+      auto part = static_cast<size_t>(std::min<uint64_t>(extent->length - within, size));
       const auto source = static_cast<size_t>(extent->source + within);
       if (extent->buffer >= 0) {
-        std::memcpy(out, overlay.owned(static_cast<size_t>(extent->buffer)).data() + source, part);
+        const uint8_t* bytes = overlay.owned_run(*extent, within, &part);
+        part = std::min(part, size);
+        std::memcpy(out, bytes, part);
       } else if (const RuntimeError error = wrapped_.read(source, part, info, out); error != RuntimeError::Ok) {
         return error;
       }

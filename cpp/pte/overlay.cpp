@@ -7,7 +7,7 @@
 namespace etvk_guard {
 namespace {
 
-// Repeated bytes are kept as one buffer of about this size and as many extents as it takes.
+// Repeated bytes are kept once, in a buffer of about this size.
 constexpr uint64_t kPatternBytes = 64u << 10;
 
 }  // namespace
@@ -45,15 +45,20 @@ void Overlay::append_repeated(const std::vector<uint8_t>& pattern, uint64_t leng
     return;
   }
   const uint64_t times = std::max<uint64_t>(kPatternBytes / pattern.size(), 1);
-  std::vector<uint8_t> block(static_cast<size_t>(std::min<uint64_t>(times * pattern.size(), length)));
-  for (size_t i = 0; i < block.size(); ++i) {
-    block[i] = pattern[i % pattern.size()];
+  std::vector<uint8_t> block(pattern);
+  block.resize(static_cast<size_t>(std::min<uint64_t>(times * pattern.size(), length)));
+  for (size_t done = pattern.size(); done < block.size(); done *= 2) {
+    std::memcpy(block.data() + done, block.data(), std::min(done, block.size() - done));
   }
-  const uint64_t block_size = block.size();
   owned_.push_back(std::move(block));
-  for (uint64_t left = length; left > 0; left -= std::min(left, block_size)) {
-    append(static_cast<int32_t>(owned_.size() - 1), 0, std::min(left, block_size));
-  }
+  append(static_cast<int32_t>(owned_.size() - 1), 0, length);
+}
+
+const uint8_t* Overlay::owned_run(const Extent& extent, uint64_t within, size_t* count) const {
+  const std::vector<uint8_t>& bytes = owned_[static_cast<size_t>(extent.buffer)];
+  const auto at = static_cast<size_t>(within % bytes.size());
+  *count = static_cast<size_t>(std::min<uint64_t>(bytes.size() - at, extent.length - within));
+  return bytes.data() + at;
 }
 
 const Overlay::Extent& Overlay::extent_at(uint64_t offset) const {
@@ -67,15 +72,18 @@ bool Overlay::read(uint64_t offset, void* into, size_t count) const {
     return false;
   }
   auto* out = static_cast<uint8_t*>(into);
-  for (const Extent* extent = count == 0 ? nullptr : &extent_at(offset); count > 0; ++extent) {
-    const uint64_t within = offset - extent->start;
-    const auto part = static_cast<size_t>(std::min<uint64_t>(extent->length - within, count));
-    if (extent->buffer < 0) {
-      if (!original_->read(extent->source + within, out, part)) {
+  while (count > 0) {
+    const Extent& extent = extent_at(offset);
+    const uint64_t within = offset - extent.start;
+    auto part = static_cast<size_t>(std::min<uint64_t>(extent.length - within, count));
+    if (extent.buffer < 0) {
+      if (!original_->read(extent.source + within, out, part)) {
         return false;
       }
     } else {
-      std::memcpy(out, owned_[static_cast<size_t>(extent->buffer)].data() + extent->source + within, part);
+      const uint8_t* bytes = owned_run(extent, within, &part);
+      part = std::min(part, count);
+      std::memcpy(out, bytes, part);
     }
     out += part;
     offset += part;
@@ -93,8 +101,12 @@ const uint8_t* Overlay::view(uint64_t offset, size_t count) const {
   if (count > extent.length - within) {
     return nullptr;
   }
-  return extent.buffer < 0 ? original_->view(extent.source + within, count)
-                           : owned_[static_cast<size_t>(extent.buffer)].data() + extent.source + within;
+  if (extent.buffer < 0) {
+    return original_->view(extent.source + within, count);
+  }
+  size_t run = 0;
+  const uint8_t* bytes = owned_run(extent, within, &run);
+  return count <= run ? bytes : nullptr;
 }
 
 }  // namespace etvk_guard

@@ -9,6 +9,7 @@
 #include "operands.h"
 #include "program.h"
 #include "rewrite.h"
+#include "scratch.h"
 #include "site.h"
 #include "splice.h"
 #include "verify.h"
@@ -49,6 +50,8 @@ struct BlobFixes {
   std::vector<NormFix> fixes;            // in order of op
   std::map<uint32_t, std::string> left;  // op -> why it stays, "" if it is fixed
 };
+
+constexpr uint32_t kMaxNormResults = 3;  // of a layer norm: result, mean, reciprocal standard deviation
 
 class Repairer {
  public:
@@ -139,6 +142,11 @@ class Repairer {
     if (op_index >= graph.op_count() || norm_args(graph, op_index) == nullptr) {
       return "no rewrite is known for it";
     }
+    // Each op gets a list of its own: many that share a long one must not come to more than the file has.
+    const auto* results = graph.value_list(graph.arg(op_index, graph.arg_count(op_index) - 1));
+    if (count(results) > kMaxNormResults) {
+      return format("its result is a list of %u values", results->size());
+    }
     NormFix fix;
     fix.op_index = op_index;
     fix.site = make_site(graph, op_index);
@@ -164,7 +172,9 @@ class Repairer {
       if (Error error = rewrite_graph(blob.graph, fixes.fixes, blob.range.end() - blob.bytes.offset, &made.graph)) {
         return error;
       }
-      *added_activation_bytes += made.graph.added_activation_bytes * blob.users.size();
+      for (size_t i = 0; i < blob.users.size(); ++i) {
+        *added_activation_bytes = saturated_add(*added_activation_bytes, made.graph.added_activation_bytes);
+      }
       into->push_back(std::move(made));
     }
     return {};

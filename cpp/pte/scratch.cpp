@@ -49,7 +49,7 @@ void Scratch::release(const Slot& slot) {
 uint64_t Scratch::bytes() const {
   uint64_t sum = 0;
   for (const Object& object : objects_) {
-    sum += object.bytes;
+    sum = saturated_add(sum, object.bytes);
   }
   return sum;
 }

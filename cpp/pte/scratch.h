@@ -40,6 +40,9 @@ class Scratch {
   std::vector<Object> objects_;
 };
 
+// The sum, or the largest number if it does not fit.
+inline uint64_t saturated_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
 // Bytes of a tensor on the GPU: its packed dim is rounded up to 4 elements.
 uint64_t gpu_bytes(const NewTensor& tensor);
 

@@ -233,9 +233,12 @@ Error write_extents(const Overlay& overlay, int fd, const char* path) {
   std::vector<uint8_t> buffer;
   for (const Overlay::Extent& extent : overlay.extents()) {
     if (extent.buffer >= 0) {
-      const std::vector<uint8_t>& owned = overlay.owned(static_cast<size_t>(extent.buffer));
-      if (!write_all(fd, extent.start, owned.data() + extent.source, static_cast<size_t>(extent.length))) {
-        return output_error("cannot write", path, errno);
+      size_t part = 0;
+      for (uint64_t within = 0; within < extent.length; within += part) {
+        const uint8_t* bytes = overlay.owned_run(extent, within, &part);
+        if (!write_all(fd, extent.start + within, bytes, part)) {
+          return output_error("cannot write", path, errno);
+        }
       }
       continue;
     }

@@ -117,9 +117,10 @@ def _delegate_lines(delegate: pte.Delegate) -> Iterator[Any]:
     for index, op in enumerate(graph.ops):
         *args, result = [f"%{arg}" for arg in op.args] or [""]
         yield styled(f"    op {index} ", (op.name, "cyan"), f"({', '.join(args)}) -> {result}")
+    inputs, outputs = frozenset(graph.input_ids), frozenset(graph.output_ids)
     for index, value in enumerate(graph.values):
-        role = " input" if index in graph.input_ids else ""
-        role += " output" if index in graph.output_ids else ""
+        role = " input" if index in inputs else ""
+        role += " output" if index in outputs else ""
         yield styled(f"    %{index} ", _value_text(value), (role, "green"))
 
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 MAX_TENSOR_BYTES: Final = 1 << 31
 
 
+# Items of value lists that the ops of a graph take, counted anew for each op that takes a list.
+MAX_LIST_ITEMS: Final = 250_000
+
 ConstantBytes = Callable[[str], bytes | None]
 
 
@@ -87,6 +90,11 @@ class LoadedGraph:
         return [self._output(value_id, values) for value_id in graph.output_ids]
 
     # ------------------------------------------------------------------ declarations
+
+    @property
+    def op_count(self) -> int:
+        """How many ops one run takes."""
+        return len(self._graph.ops)
 
     @property
     def input_count(self) -> int:
@@ -150,7 +158,20 @@ class LoadedGraph:
                 raise self._bad(f"{op.name} has no arguments", index)
             if self._contract is Contract.STOCK:
                 stock.check_op(self._graph, index, self._where(index))
+        self._check_lists()
         self._dead_after = self._lifetimes()
+
+    def _check_lists(self) -> None:
+        """Ops may share one long list, which a small file can then go through very often."""
+        sizes = {
+            value_id: len(value.value)
+            for value_id, value in enumerate(self._graph.values)
+            if value.kind == "value_list"
+        }
+        items = sum(sizes.get(argument, 0) for op in self._graph.ops for argument in op.args)
+        if items > MAX_LIST_ITEMS:
+            message = f"the ops take lists of {items} values, more than {MAX_LIST_ITEMS}"
+            raise errors.error(errors.BUDGET, message, self._where())
 
     def _check_tensor(self, value_id: int, tensor: VkTensor) -> None:
         if tensor.dtype not in VK_DTYPES:

@@ -17,7 +17,8 @@ from etvk_guard.reference.graph import MAX_TENSOR_BYTES, ConstantBytes, LoadedGr
 if TYPE_CHECKING:
     from etvk_guard.pte import Instruction, Method, PlanTensor, Program
 
-# Instructions that one run may execute: a loop in a hostile file ends.
+# Instructions that one run may execute, each op of a delegate counted: a loop in a hostile file
+# ends.
 MAX_INSTRUCTIONS: Final = 250_000
 
 _VULKAN: Final = "VulkanBackend"
@@ -169,12 +170,15 @@ class LoadedMethod:
     def _execute(self, values: dict[int, Any]) -> None:
         instructions = self._method.instructions
         at = 0
-        for _ in range(MAX_INSTRUCTIONS):
-            if at == len(instructions):
-                return
+        left = MAX_INSTRUCTIONS
+        while at != len(instructions):
             if not 0 <= at < len(instructions):
                 message = f"a jump to instruction {at} of {len(instructions)}"
                 raise errors.error(errors.BAD_PROGRAM, message, self._where)
+            left -= self._cost(instructions[at])
+            if left < 0:
+                message = f"more than {MAX_INSTRUCTIONS} instructions were executed"
+                raise errors.error(errors.BUDGET, message, self._where)
             try:
                 at = self._step(at, instructions[at], values)
             except EtvkGuardError:
@@ -182,8 +186,10 @@ class LoadedMethod:
             except errors.FAILURES as failure:
                 message = f"instruction {at} ({instructions[at].kind}) failed: {failure}"
                 raise errors.error(errors.OP_FAILED, message, self._where) from failure
-        message = f"more than {MAX_INSTRUCTIONS} instructions were executed"
-        raise errors.error(errors.BUDGET, message, self._where)
+
+    def _cost(self, instruction: Instruction) -> int:
+        delegate = instruction.kind == "delegate"
+        return 1 + (self._graphs[instruction.index].op_count if delegate else 0)
 
     def _step(self, at: int, instruction: Instruction, values: dict[int, Any]) -> int:
         """Execute one instruction; the index of the next."""

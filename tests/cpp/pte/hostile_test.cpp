@@ -4,19 +4,21 @@
 // memory.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "builder.h"
+#include "exercise.h"
 #include "program.h"
 
 namespace etvk_guard::testing {
 namespace {
 
+// Of the processor: other processes do not count.
 double seconds(const Buffer& file, Opened* into) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   open_and_check(file, into);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 // The limit that we set ourselves is 1 s a MB; the sanitizers take several times as long as the rest.
@@ -63,30 +65,6 @@ TEST(Hostile, EveryPrefixFails) {
   }
 }
 
-// Everything that a reader of a program may ask, on whatever was let through.
-void use_all(const Program& program) {
-  const ProgramImpl& impl = program.impl();
-  Range range;
-  for (const Blob& blob : impl.blobs) {
-    const GraphView& graph = blob.graph;
-    for (uint32_t id = 0; id < graph.value_count(); ++id) {
-      const TensorDesc desc = graph.describe(static_cast<int32_t>(id));
-      numel(desc.dims);
-      const vk::VkTensor* tensor = graph.tensor(static_cast<int32_t>(id));
-      if (tensor != nullptr && tensor->constant_id() >= 0 &&
-          impl.constant_range(blob, static_cast<uint32_t>(tensor->constant_id()), &range)) {
-        ASSERT_LE(range.end(), program.reader().size());
-      }
-    }
-  }
-  for (uint32_t i = 0; i < 4; ++i) {
-    if (impl.plan_constant_range(i, 4, &range)) {
-      ASSERT_LE(range.end(), program.reader().size());
-    }
-  }
-  find_unknown_field(reinterpret_cast<const flatbuffers::Table*>(impl.root), et::ProgramTypeTable(), "Program");
-}
-
 TEST(Hostile, NoSingleBitFlipCrashes) {
   const Buffer whole = varied_file();
   for (size_t at = 0; at < whole.size(); ++at) {
@@ -96,7 +74,7 @@ TEST(Hostile, NoSingleBitFlipCrashes) {
       Opened opened;
       open_and_check(file, &opened);
       if (!opened.error) {
-        use_all(opened.program);
+        walk(opened.program);
       }
     }
   }
@@ -116,7 +94,7 @@ TEST(Hostile, NoCorruptionCrashes) {
     Opened opened;
     open_and_check(file, &opened);
     if (!opened.error) {
-      use_all(opened.program);
+      walk(opened.program);
     }
   }
 }
@@ -166,7 +144,12 @@ TEST(Hostile, DelegatesThatShareABlob) {
 }
 
 TEST(Hostile, OpsThatShareWhatAnHonestWriterMayShare) {
-  const Buffer file = program_with(sharing_ops(1000, 4, 8), 3);
+  GraphBuilder graph;
+  const std::vector<int32_t> args = {graph.tensor({4}), graph.tensor({4})};
+  for (int i = 0; i < 1000; ++i) {
+    graph.op("aten.sigmoid.default", args);
+  }
+  const Buffer file = program_with(graph.finish(), 10);
   Opened opened;
   open_and_check(file, &opened);
   EXPECT_FALSE(opened.error) << opened.error.message;

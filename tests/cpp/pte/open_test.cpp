@@ -149,6 +149,8 @@ const Case kProgramCases[] = {
      ErrorCode::kBadDelegateReference, "inline blob 0 of 0"},
     {"delegate_location", [] { return program([](ProgramSpec& s) { s.methods[0].delegates[0].location = 2; }); },
      ErrorCode::kUnsupportedSchema, "location 2"},
+    {"methods_of_one_name", [] { return program([](ProgramSpec& s) { s.methods.push_back(s.methods[0]); }); },
+     ErrorCode::kBadProgramFlatbuffer, "one name"},
 };
 
 const Case kBlobCases[] = {

@@ -68,11 +68,12 @@ void grow(std::mt19937& random, const Bytes& original, Overlay* overlay, Bytes* 
   }
 }
 
-// Whether one extent covers a range: by looking at all.
-bool in_one_extent(const Overlay& overlay, uint64_t offset, size_t count) {
+// Whether one run of bytes covers a range, an extent or one repetition of its buffer: by looking at all.
+bool in_one_run(const Overlay& overlay, uint64_t offset, size_t count) {
   for (const Overlay::Extent& extent : overlay.extents()) {
+    const uint64_t step = extent.buffer < 0 ? extent.length : overlay.owned(static_cast<size_t>(extent.buffer)).size();
     if (offset >= extent.start && offset + count <= extent.start + extent.length) {
-      return true;
+      return (offset - extent.start) / step == (offset - extent.start + count - 1) / step;
     }
   }
   return false;
@@ -92,7 +93,7 @@ void expect_same(const Overlay& overlay, const Bytes& model, std::mt19937& rando
     ASSERT_TRUE(overlay.read(offset, got.data(), count));
     ASSERT_EQ(got, wanted);
     const uint8_t* view = overlay.view(offset, count);
-    ASSERT_EQ(view != nullptr, count > 0 && in_one_extent(overlay, offset, count));
+    ASSERT_EQ(view != nullptr, count > 0 && in_one_run(overlay, offset, count));
     if (view != nullptr) {
       ASSERT_EQ(Bytes(view, view + count), wanted);
     }

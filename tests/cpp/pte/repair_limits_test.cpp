@@ -125,6 +125,24 @@ TEST(RepairLimits, AWideNormTakesNoMemory) {
   EXPECT_LT(owned, 1u << 20);
 }
 
+// More memory than can be counted is said to be as much as can be.
+TEST(RepairLimits, TemporariesOfAnySizeAreCounted) {
+  GraphBuilder graph;
+  const std::vector<uint32_t> dims = {1u << 28, INT32_MAX};  // of 2^61 bytes
+  const int x = graph.input(dims);
+  graph.outputs({static_cast<uint32_t>(graph.rms_norm(x, graph.input({INT32_MAX}), dims))});
+  ProgramSpec spec = program_of(graph);
+  spec.methods[0].delegates.resize(16);
+  const Buffer file = spec.build();
+  const BytesReader reader(file.data(), file.size());
+  Program program;
+  ASSERT_FALSE(Program::open(reader, &program));
+  Repair made;
+  ASSERT_FALSE(repair(program, &made));
+  EXPECT_TRUE(made.changed);
+  EXPECT_EQ(made.added_activation_bytes, UINT64_MAX);
+}
+
 class CountedReader final : public Reader {
  public:
   CountedReader(const Buffer& file, int good) : file_(file), left_(good) {}

@@ -158,7 +158,7 @@ class ETVK_GUARD_API Overlay final : public Reader {
     uint64_t start = 0;   // in the overlay
     uint64_t length = 0;  // bytes
     int32_t buffer = -1;  // index into the owned buffers, or -1: the original reader
-    uint64_t source = 0;  // offset in that buffer or reader
+    uint64_t source = 0;  // offset in that reader; 0 in a buffer, which is repeated where it is shorter than the extent
   };
   Overlay() = default;
   // Over a reader; over another overlay, say which is meant: Overlay(static_cast<const Reader&>(below)).
@@ -172,10 +172,12 @@ class ETVK_GUARD_API Overlay final : public Reader {
 
   uint64_t size() const override { return size_; }
   bool read(uint64_t offset, void* into, size_t count) const override;
-  // In place when one extent covers the range (owned buffers are 16-byte aligned at their start).
+  // In place when one run of bytes covers the range (owned buffers are 16-byte aligned at their start).
   const uint8_t* view(uint64_t offset, size_t count) const override;
   const std::vector<Extent>& extents() const { return extents_; }
   const std::vector<uint8_t>& owned(size_t buffer) const { return owned_[buffer]; }
+  // The bytes from `within` an extent of an owned buffer, in place, as far as they lie in one run: `*count` of them.
+  const uint8_t* owned_run(const Extent& extent, uint64_t within, size_t* count) const;
   const Reader& original() const { return *original_; }
 
  private:
