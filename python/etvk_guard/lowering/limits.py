@@ -121,6 +121,20 @@ def _depthwise(node: Node) -> str:
     )
 
 
+def _convolution(node: Node) -> str:
+    """A dilation of what is transposed; strides and paddings that `conv1d_pw` does not look at."""
+    weight = shape_of(node.args[1]) if op_name(node) == _CONVOLUTION else None
+    if weight is None:
+        return ""
+    stride, padding, dilation = (list(node.args[place]) for place in (3, 4, 5))  # type: ignore[arg-type]
+    if arg(node, 6, "transposed"):
+        return "it is transposed, and dilated" if any(step != 1 for step in dilation) else ""
+    pointwise = len(weight) == 3 and weight[2] == 1 and arg(node, 8, "groups") == 1
+    if pointwise and (stride != [1] or padding != [0]):
+        return "its kernel is one number, and stride or padding would be ignored"
+    return ""
+
+
 def _numbers(node: Node) -> str:
     """Tensors without dimensions, which are resized by a dimension that they lack."""
     name = op_name(node)
@@ -187,6 +201,7 @@ LIMITS: tuple[Limit, ...] = (
     _images,
     _groups,
     _depthwise,
+    _convolution,
     _numbers,
     _truncation,
     _channels_of_a_batch,

@@ -74,7 +74,8 @@ def _depthwise(kernel: tuple[int, int], **rest: Any) -> dict[str, nn.Module]:
 
 EDGE = [("depthwise_edge", "rewritten")]
 DEPTHWISE: list[Case] = [
-    case("depthwise_7", lambda m, x: m.c(x) * 2, [ONE_IMAGE], "prepack constant_pad_nd convolution mul",
+    case("depthwise_7", lambda m, x: m.c(x) * 2, [ONE_IMAGE],
+         "prepack constant_pad_nd convolution mul",
          EDGE, _depthwise((7, 7), padding=3)),
     case("depthwise_3_by_5", lambda m, x: m.c(x) * 2, [ONE_IMAGE],
          "prepack constant_pad_nd convolution mul", EDGE, _depthwise((3, 5), padding="same")),
@@ -91,10 +92,26 @@ DEPTHWISE: list[Case] = [
 ]  # fmt: skip
 
 
+ROW = rand(1, 8, 9)
+OTHER_CONVOLUTIONS: list[Case] = [
+    case("transposed_and_dilated",
+         lambda m, x: functional.conv_transpose2d(x, m.w, dilation=2) * 2, [ONE_IMAGE],
+         "prepack mul", OUT, KERNEL, cpu=["aten::convolution"], reason="transposed, and dilated"),
+    case("one_wide_strided", lambda m, x: functional.conv1d(x, m.w, stride=2) * 2, [ROW],
+         "prepack mul", OUT, {"w": weight(8, 8, 1)}, cpu=["aten::convolution"],
+         reason="would be ignored"),
+    case("one_wide_padded", lambda m, x: functional.conv1d(x, m.w, padding=1) * 2, [ROW],
+         "prepack mul", OUT, {"w": weight(8, 8, 1)}, cpu=["aten::convolution"],
+         reason="would be ignored"),
+    case("one_wide", lambda m, x: functional.conv1d(x, m.w) * 2, [ROW],
+         "prepack convolution mul", [], {"w": weight(8, 8, 1)}),
+]  # fmt: skip
+
+
 INDICES: list[Case] = [
     case("index_of_rows", lambda m, x, i: x[i] * 2, [rand(5, 4), PLACES], "prepack index mul", []),
     case("index_of_columns", lambda m, x, i: x[:, i] * 2, [rand(3, 4), PLACES], "prepack mul", OUT,
          cpu=["aten::index"], reason="it has 2 indices"),
 ]  # fmt: skip
 
-LIMIT_CASES: list[Case] = [*NUMBERS, *IMAGES, *DEPTHWISE, *INDICES]
+LIMIT_CASES: list[Case] = [*NUMBERS, *IMAGES, *DEPTHWISE, *OTHER_CONVOLUTIONS, *INDICES]
