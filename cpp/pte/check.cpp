@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <etvk_guard/plan.h>
 
+#include "convolution.h"
 #include "error.h"
 #include "operands.h"
 #include "program.h"
@@ -63,8 +64,10 @@ class OpChecker {
     for (uint16_t i = 0; i < info->row_count; ++i) {
       check_row(kPrepackRows[info->first_row + i]);
     }
+    check_lists(*info);
     check_constant_inputs(*info);
     check_input_dims();
+    check_groups();
     if (norm_ != nullptr) {
       check_result();
     }
@@ -94,6 +97,22 @@ class OpChecker {
     }
     if (code != FindingCode::kNone) {
       report(code, row.name, culprit(row.name, id));
+    }
+  }
+
+  // A size that only running tells where the op reads numbers.
+  void check_lists(const OpInfo& info) {
+    for (uint32_t position = 0; position + 1 < args_ && position < 32; ++position) {
+      if (graph_.is_symbolic(graph_.arg(index_, position)) && (info.symbolic_mask >> position & 1u) == 0) {
+        const std::string name = format("argument %u", position);
+        add(FindingCode::kSymbolicSize, name, name + " is a list that holds a size which is computed while running", false);
+      }
+    }
+  }
+
+  void check_groups() {
+    if (std::string wrong = wrong_groups(graph_, index_); !wrong.empty()) {
+      add(FindingCode::kConvolutionGroups, "groups", std::move(wrong), false);
     }
   }
 

@@ -63,6 +63,8 @@ FINDINGS = {
     "EG203": ("prepack-shape", "wrong"),
     "EG204": ("constant-input", "abort"),
     "EG205": ("prepack-ignored", "wrong"),
+    "EG206": ("symbolic-size", "abort"),
+    "EG207": ("convolution-groups", "wrong"),
     "EG301": ("unknown-op", "none"),
     "EG302": ("needs-guarded-runtime", "abort"),
     "EG303": ("missing-op", "abort"),
