@@ -13,12 +13,14 @@ namespace etvk_guard {
 
 inline constexpr const char* kRmsNorm = "et_vk.rms_norm.default";
 inline constexpr const char* kLayerNorm = "aten.native_layer_norm.default";
+inline constexpr const char* kGroupNorm = "aten.native_group_norm.default";
+inline constexpr const char* kBatchNorm = "aten._native_batch_norm_legit_no_training.default";
 
 // Positions in OperatorCall.args; -1: the op has no such argument.
 struct NormArgs {
   NormKind kind = NormKind::kRms;
   uint32_t count = 0;  // arguments that the op must have
-  int32_t x = 0, normalized_shape = -1, weight = 1, bias = -1, eps = 2, out = 3;
+  int32_t x = 0, normalized_shape = -1, weight = 1, bias = -1, mean = -1, variance = -1, out = 3;
 };
 
 // The layout of a norm's arguments; nullptr if the op is no norm that we know, or has another number of arguments.
