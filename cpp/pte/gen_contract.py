@@ -18,7 +18,14 @@ Table = dict[str, Any]
 SEVERITIES = ("info", "warning", "error")
 STOCK = ("none", "wrong", "abort")
 CONDITIONS = ("constant", "row-constant")
-REWRITES = ("none", "norm-unit-weight", "layer-norm-unit")
+REWRITES = (
+    "none",
+    "norm-unit-weight",
+    "layer-norm-unit",
+    "channel-norm-unit",
+    "runtime-linear",
+    "runtime-embedding",
+)
 BROKEN = ("runtime", "shape", "none", "mutable")
 
 PROLOGUE = """\

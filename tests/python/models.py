@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models around a norm, and other ops with operands that are no constants: a table that the tests, the demo and the benchmarks share.
+"""Small models around a norm: a table that the tests, the demo and the benchmarks share.
 
-Each row is a module, its inputs and how it is lowered with the stock `VulkanPartitioner`, and says
+With those of op_models.py, which are around other ops. Each row is a module, its inputs and how it is lowered with the stock `VulkanPartitioner`, and says
 what stock does with the result: "right", "abort" (it throws while the method loads) or "wrong"
 (silently wrong values). Weights and inputs are seeded: the same row always gives the same file.
 """

@@ -39,8 +39,8 @@ HALF = torch.float16
 IMAGE = (2, CHANNELS, 5, 7)
 COLUMN = (CHANNELS,)
 BUFFERS = {"texture_limits": (1, 1, 1)}
-HEIGHT = torch.export.Dim("height", max=16)
-ROWS = torch.export.Dim("rows", max=16)
+HEIGHT = torch.export.Dim("height", max=32)
+ROWS = torch.export.Dim("rows", max=32)
 
 
 def _inputs(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Callable[[], Inputs]:
@@ -80,15 +80,6 @@ _CHANNEL_NORMS = {
     "group_norm_half": _abort(
         GroupNorm, HALVES, "EG201 EG201", (GROUP,), (GROUP, *AFFINE), tolerance=2e-3
     ),
-    "group_norm_dynamic": _abort(
-        GroupNorm,
-        RUNTIME,
-        "EG201 EG201",
-        (GROUP,),
-        (GROUP, *AFFINE),
-        options={"require_dynamic_shapes": True},
-        dynamic={"x": {2: HEIGHT}, "given": (None, None)},
-    ),
     "group_norm_runtime_weight": _abort(
         GroupNormWeight, _inputs(IMAGE, COLUMN), "EG201", (GROUP,), (PREPACK, GROUP, *AFFINE)
     ),
@@ -117,6 +108,15 @@ _CHANNEL_NORMS = {
     "batch_norm": Model(lambda: BatchNorm(True), _inputs(IMAGE), ops=((BATCH,),)),
     "batch_norm_bare": _abort(BatchNorm, _inputs(IMAGE), "EG202 EG202", (BATCH,), (BATCH,)),
     "batch_norm_runtime": _abort(BatchNorm, RUNTIME, "EG201 EG201", (BATCH,), (BATCH, *AFFINE)),
+    "batch_norm_dynamic": _abort(
+        BatchNorm,
+        RUNTIME,
+        "EG201 EG201",
+        (BATCH,),
+        (BATCH, *AFFINE),
+        options={"require_dynamic_shapes": True},
+        dynamic={"x": {2: HEIGHT}, "weight": None, "bias": None},
+    ),
     "batch_norm_of_three_dims": _abort(
         lambda: BatchNorm(True),
         _inputs((2, CHANNELS, 5)),

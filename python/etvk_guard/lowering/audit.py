@@ -18,6 +18,7 @@ import torch
 from torch.fx import Node
 
 from etvk_guard import contract
+from etvk_guard.contract.groups import wrong_groups
 from etvk_guard.lowering import _compat
 from etvk_guard.lowering._compat import LoweringError
 from etvk_guard.lowering.constants import Constants
@@ -69,19 +70,14 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
 
 
 def _groups(node: Node, name: str) -> list[Breach]:
-    """Groups of a convolution of images that stock computes wrongly: it reads channels by fours."""
+    """Groups of a convolution of images that stock computes wrongly."""
     weight = shape_of(node.args[1]) if name == "aten.convolution.default" else None
-    if weight is None or len(weight) != _IMAGE_RANK:
-        return []
     groups = _argument(node, 8)
-    if groups == 1:
+    if weight is None or not isinstance(groups, int):
         return []
-    if _argument(node, 6):
-        return [Breach("it is transposed, and in groups")]
-    depthwise = weight[0] == groups and weight[1] == 1
-    if depthwise or (weight[0] // groups % 4 == 0 and weight[1] % 4 == 0):
-        return []
-    return [Breach(f"its groups, with a weight {dims(node.args[1])}, are not of fours of channels")]
+    sizes = [size if isinstance(size, int) else 0 for size in weight]
+    reason = wrong_groups(sizes, groups, bool(_argument(node, 6)))
+    return [Breach(reason)] if reason else []
 
 
 def _symbolic_lists(node: Node, name: str) -> list[Breach]:

@@ -46,6 +46,19 @@ def check_op(graph: Graph, op_index: int, where: Where) -> None:
         if effect == "abort":
             message = f"stock aborts while loading: {op.name}, {row.name} is {_SAID[broken]}"
             raise errors.stock_abort(message, replace(where, argument=row.name), code)
+    for place, value_id in enumerate(op.args[:-1]):
+        if place not in info.symbolic and _is_symbolic(graph, value_id):
+            message = f"stock aborts while loading: {op.name}, argument {place} holds a size"
+            argument = f"argument {place}"
+            raise errors.stock_abort(message, replace(where, argument=argument), "EG206")
+
+
+def _is_symbolic(graph: Graph, value_id: int) -> bool:
+    """Whether a value is a list that holds a size which only running tells."""
+    value = graph.values[value_id]
+    return value.kind == "value_list" and any(
+        graph.values[item].kind == "symint" for item in value.value
+    )
 
 
 _SAID: Final = {"runtime": "computed at run time, not a constant", "none": "missing"}

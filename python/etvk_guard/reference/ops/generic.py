@@ -22,7 +22,7 @@ _NAMES: Final = """
 _log_softmax.default _softmax.default _weight_int8pack_mm.default abs.default add.Tensor
 addmm.default amax.default amin.default arange.start_step argmax.default argmin.default
 bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor bmm.default cat.default clamp.default
-constant_pad_nd.default convolution.default cos.default div.Tensor div.Tensor_mode
+constant_pad_nd.default cos.default div.Tensor div.Tensor_mode
 embedding.default eq.Scalar eq.Tensor exp.default expand_copy.default flip.default full.default
 full_like.default gather.default ge.Scalar ge.Tensor grid_sampler_2d.default gt.Scalar gt.Tensor
 hardshrink.default hardsigmoid.default hardswish.default hardtanh.default index.Tensor
