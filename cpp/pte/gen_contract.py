@@ -83,7 +83,7 @@ struct OpInfo {
   uint16_t row_count;
   uint32_t either_mask;    // bit i: argument i may be a constant, though it has no row
   uint32_t writes_mask;    // bit i: argument i is written in place
-  uint32_t symbolic_mask;  // bit i: argument i is a list that may hold a size which only running tells
+  uint32_t symbolic_mask;  // bit i: argument i is a list that may hold a dynamic size
 };
 
 // An op that lowering accepts, or that an older release registered, and no release here registers.

@@ -86,9 +86,7 @@ def _stock_texels(
         rows = slice(texel * _TEXEL, (texel + 1) * _TEXEL)
         start = 0 if size == 0 else texel // size * taken
         own = None if bias is None else bias[rows]
-        part = torch.nn.functional.conv2d(
-            padded[:, start : start + read], weight[rows], own, *rest
-        )
+        part = torch.nn.functional.conv2d(padded[:, start : start + read], weight[rows], own, *rest)
         # With fewer texels than groups the shader divides by zero: anything may come of it.
         parts.append(part if size else torch.full_like(part, stock.POISON))
     return torch.cat(parts, 1)
