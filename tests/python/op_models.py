@@ -25,6 +25,7 @@ from op_modules import (
     Linear,
     LinearBias,
     Pad,
+    Table,
 )
 
 VIEW, ABS = "aten.view_copy.default", "aten.abs.default"
@@ -198,6 +199,9 @@ _PRODUCTS = {
 }  # fmt: skip
 
 _TABLES = {
+    "embedding": Model(
+        lambda: Table(20, 10), lambda: (_indices(2, 5, rows=20),), ops=((EMBEDDING,),)
+    ),
     "embedding_runtime": _abort(
         Embedding, _table(5), "EG201", (EMBEDDING,), (CLONE, CLONE, SELECT, CLONE)
     ),

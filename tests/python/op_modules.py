@@ -97,6 +97,17 @@ class Embedding(nn.Module):
         return functional.embedding(indices, table)
 
 
+class Table(nn.Module):
+    """Rows of a table that is a parameter."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(rand(rows, columns, seed=3))
+
+    def forward(self, indices: Tensor) -> Tensor:
+        return functional.embedding(indices, self.table)
+
+
 class EmbeddingComputed(nn.Module):
     """Rows of a table that is computed from an input."""
 
