@@ -280,7 +280,7 @@ _LISTS = {
         Pad,
         _inputs((2, 5, 8)),
         "EG206",
-        (),
+        (PREPACK, "sym_size.int", PAD, MUL),
         None,
         options={"require_dynamic_shapes": True},
         dynamic={"x": {1: HEIGHT}},

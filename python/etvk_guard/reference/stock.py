@@ -46,11 +46,23 @@ def check_op(graph: Graph, op_index: int, where: Where) -> None:
         if effect == "abort":
             message = f"stock aborts while loading: {op.name}, {row.name} is {_SAID[broken]}"
             raise errors.stock_abort(message, replace(where, argument=row.name), code)
+    constants = {row.arg for row in info.prepack} | set(info.either)
     for place, value_id in enumerate(op.args[:-1]):
+        at = replace(where, argument=f"argument {place}")
         if place not in info.symbolic and _is_symbolic(graph, value_id):
             message = f"stock aborts while loading: {op.name}, argument {place} holds a size"
-            argument = f"argument {place}"
-            raise errors.stock_abort(message, replace(where, argument=argument), "EG206")
+            raise errors.stock_abort(message, at, "EG206")
+        if place not in constants and _is_tref(graph, value_id):
+            message = f"stock aborts while loading: {op.name}, argument {place} is a constant"
+            raise errors.stock_abort(message, at, "EG204")
+
+
+def _is_tref(graph: Graph, value_id: int) -> bool:
+    """Whether a value is a constant that nothing has copied to the GPU."""
+    value = graph.values[value_id]
+    if value.kind != "tensor" or value.value.constant_id < 0 or value_id in graph.input_ids:
+        return False
+    return all(op.args[-1] != value_id for op in graph.ops)
 
 
 def _is_symbolic(graph: Graph, value_id: int) -> bool:

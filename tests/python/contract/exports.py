@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models that stock's partitioner lowers to ops of the contract, beside those of models.py."""
+"""Small models that stock's partitioner lowers to ops of the contract; see also models.py."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every row of the contract fires on a program that stock's partitioner really made.
 
-Few models give a fused op a weight that is no constant: stock's patterns ask for one. So each row is
-tried on a file with the op as it should be, in which one index is changed: the argument then is an
-input of the graph, or a missing value.
+Few models give a fused op a weight that is no constant: stock's patterns ask for one. So each row
+is tried on a file with the op as it should be, in which one index is changed: the argument then is
+an input of the graph, or a missing value.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("executorch.backends.vulkan")
 
-from exports import EXPORTS  # noqa: E402
+from exports import EXPORTS
 
-from etvk_guard import check, contract, open_program  # noqa: E402
+from etvk_guard import check, contract, open_program
 
 # Rows of the table of models in which the op is as it should be.
 MODELS = {
