@@ -105,6 +105,12 @@ NormPlan refuse(NormPlan plan, Reason refusal) {
   return plan;
 }
 
+// Whether an image fits a texture that is packed along its channels.
+bool fits_texture(const std::vector<int64_t>& image) {
+  return image[3] <= kMaxTextureSide && image[2] <= kMaxTextureSide && image[1] <= kMaxTextureSide &&
+         image[0] <= kMaxTextureDepth && image[0] * ((image[1] + 3) / 4) <= kMaxTextureDepth;
+}
+
 // Puts each operand into the norm or after it; the shift comes last.
 void place(const NormSite& site, const Side& weight, const Side& bias, NormPlan* plan) {
   const bool keeps_weight = weight.problem == Reason::kLegal;
@@ -154,7 +160,9 @@ NormPlan plan_channel_norm(const NormSite& site, Target target) {
   place(site, weight, bias, &plan);
   if (target != Target::kLowering) {
     const bool images = is_image(site.x) && is_image(site.out) && site.x.kind == Kind::kRuntime && site.out.kind == Kind::kRuntime;
+    const bool fits = plan.added_dims == 0 || fits_texture(plan.norm_dims);
     const Reason refusal = first_of({images ? Reason::kLegal : Reason::kUnsupportedLayout,
+                                     fits ? Reason::kLegal : Reason::kTextureSize,
                                      unsupported(weight, plan.multiply, channels), unsupported(bias, plan.add, channels)});
     if (refusal != Reason::kLegal) {
       return refuse(plan, refusal);

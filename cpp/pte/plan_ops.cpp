@@ -9,8 +9,6 @@
 namespace etvk_guard {
 namespace {
 
-constexpr int64_t kMaxTextureSide = 16384;  // what ExecuTorch's lowering takes for granted
-
 std::string what(const char* label, const TensorDesc& desc) {
   return format("%s is %s %s", label, dtype_name(desc.dtype), dims_text(desc.dims).c_str());
 }
@@ -61,7 +59,11 @@ std::string refusal_of_product(const LinearSite& site) {
   const auto& x = site.x.dims;
   const auto& w = site.weight.dims;
   const bool matrices = x.size() == 2 && w.size() == 2 && w[1] == x[1] && site.out.dims == std::vector<int64_t>{x[0], w[0]};
-  return matrices ? "" : what("x", site.x) + ", " + what("weight", site.weight) + ": a product takes matrices only";
+  if (!matrices) {
+    return what("x", site.x) + ", " + what("weight", site.weight) + ": a product takes matrices only";
+  }
+  const bool fits = storage_of(site.out) == Storage::kBuffer || (w[0] <= kMaxTextureSide && w[1] <= kMaxTextureSide);
+  return fits ? "" : what("weight", site.weight) + ", which is larger than a texture";
 }
 
 std::string refusal_of_bias(const LinearSite& site) {
@@ -113,9 +115,9 @@ std::string refusal_of_embedding(const EmbeddingSite& site) {
   }
   const auto& table = site.table.dims;
   std::vector<int64_t> dims = site.indices.dims;
-  dims.push_back(table.size() == 2 ? table[1] : 0);
+  dims.push_back(table.empty() ? 0 : table.back());
   const int64_t count = count_elements(site.indices.dims);
-  if (count < 0 || site.out.kind != Kind::kRuntime || site.out.dims != dims || dims.size() > kMaxRank || !is_plain(site.out) ||
+  if (table.size() != 2 || count < 0 || site.out.kind != Kind::kRuntime || site.out.dims != dims || dims.size() > kMaxRank || !is_plain(site.out) ||
       site.out.dtype != site.table.dtype) {
     return what("weight", site.table) + ", " + what("the result", site.out) + ": no op selects rows like this";
   }

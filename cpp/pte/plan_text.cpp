@@ -37,6 +37,7 @@ constexpr ReasonText kReasons[] = {
     {Reason::kNormalizedDims, "normalized-dims"},
     {Reason::kUnsupportedLayout, "unsupported-layout"},
     {Reason::kUnknownShape, "unknown-shape"},
+    {Reason::kTextureSize, "texture-size"},
 };
 
 std::string shape(const TensorDesc& desc) { return dims_text(desc.dims); }
@@ -119,6 +120,8 @@ std::string sentence(const NormSite& site, Reason reason) {
       return "normalized_shape has " + std::to_string(site.normalized_dims) + " dims, not 1";
     case Reason::kUnsupportedLayout:
       return "an operand's storage or memory layout is not one that the norm and its ops take";
+    case Reason::kTextureSize:
+      return "x with shape " + shape(site.x) + " is larger than a texture, once it has four dims";
     case Reason::kUnknownShape:
       return "an operand is no tensor that the delegate computes, or its sizes are not usable";
   }

@@ -73,6 +73,7 @@ enum class Reason : uint8_t {
   kStatistics,            // kBatch: mean or variance is not a constant of one element for each channel
   // refusals
   kNotBroadcastable, kUnsupportedDtype, kUnsupportedRank, kNormalizedDims, kUnsupportedLayout, kUnknownShape,
+  kTextureSize,           // kGroup, kBatch: x with its added dims is larger than a texture
 };
 
 // Which rows of an operand belong to which rows of x (a row: the D values along the last dim).
