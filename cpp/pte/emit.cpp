@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit.h"
 
+#include <cstring>
+
 #include "bytes.h"
 #include "operands.h"
 
@@ -24,23 +26,34 @@ std::vector<uint8_t> element(DType dtype, bool one) {
 
 }  // namespace
 
-int32_t NeutralConstants::get(int64_t width, DType dtype, bool one) {
-  const auto found = ids_.emplace(std::make_tuple(width, dtype, one), -1);
+int32_t NeutralConstants::get(int64_t width, DType dtype, bool one) { return find({{width}, dtype, element(dtype, one)}); }
+
+int32_t NeutralConstants::filled(std::vector<int64_t> dims, float number) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &number, sizeof(bits));
+  std::vector<uint8_t> pattern;
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    pattern.push_back(static_cast<uint8_t>(bits >> shift));
+  }
+  return find({std::move(dims), DType::kFloat32, std::move(pattern)});
+}
+
+int32_t NeutralConstants::find(Key key) {
+  const auto found = ids_.emplace(std::move(key), -1);
   if (found.second) {
-    found.first->second = make(width, dtype, one);
+    found.first->second = make(found.first->first);
   }
   return found.first->second;
 }
 
-int32_t NeutralConstants::make(int64_t width, DType dtype, bool one) {
+// The dims were counted by the planner: their product fits.
+int32_t NeutralConstants::make(const Key& key) {
+  NewTensor tensor;
   NewData data;
-  data.pattern = element(dtype, one);
-  data.length = static_cast<uint64_t>(width) * data.pattern.size();
+  std::tie(tensor.dims, tensor.dtype, data.pattern) = key;
+  data.length = static_cast<uint64_t>(count_elements(tensor.dims)) * data.pattern.size();
   data.offset = align_up(size_, kDataAlignment);
   size_ = align_up(data.offset + data.length, kDataAlignment);
-  NewTensor tensor;
-  tensor.dtype = dtype;
-  tensor.dims = {width};
   tensor.constant = patch_.add_constant(data.offset, data.length);
   data_.push_back(std::move(data));
   return patch_.add_tensor(std::move(tensor));

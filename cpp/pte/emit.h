@@ -26,20 +26,24 @@ struct Handle {
   Scratch::Slot slot;
 };
 
-// Constants of ones or zeros, one for each length, dtype and value, as the exporter writes constants.
+// Constants that are filled with one number, one for each shape and number, as the exporter writes constants.
 class NeutralConstants {
  public:
   NeutralConstants(GraphPatch* patch, uint64_t bytes_size) : patch_(*patch), size_(bytes_size) {}
+  // A row of ones, or of zeros.
   int32_t get(int64_t width, DType dtype, bool one);
+  int32_t filled(std::vector<int64_t> dims, float number);
   uint64_t bytes_size() const { return size_; }
   std::vector<NewData> take_data() { return std::move(data_); }
 
  private:
-  int32_t make(int64_t width, DType dtype, bool one);
+  using Key = std::tuple<std::vector<int64_t>, DType, std::vector<uint8_t>>;
+  int32_t find(Key key);
+  int32_t make(const Key& key);
 
   GraphPatch& patch_;
   uint64_t size_;
-  std::map<std::tuple<int64_t, DType, bool>, int32_t> ids_;
+  std::map<Key, int32_t> ids_;
   std::vector<NewData> data_;
 };
 

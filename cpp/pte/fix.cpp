@@ -69,6 +69,9 @@ class Planner {
     }
     fix_.norm_plan = plan_norm(site, Target::kFile);
     const bool possible = fix_.norm_plan.form == Form::kUnit || fix_.norm_plan.form == Form::kUnitThenOps;
+    if (double eps = 0; fix_.norm_plan.computed && !norm_eps(graph_, fix_.op_index, &eps)) {
+      return done(FixKind::kNorm, false, "eps is no number");
+    }
     done(FixKind::kNorm, fix_.norm_plan.form == Form::kStock, possible ? "" : etvk_guard::describe(site, fix_.norm_plan));
   }
 

@@ -2,7 +2,8 @@
 //
 // Group and batch norms. Stock reads weight, bias and statistics as constants of one element for each channel, of images
 // [N, C, H, W] in channels-packed textures (GroupNorm.cpp, BatchNorm.cpp). What is no such constant follows the norm as
-// [1, C, 1, 1]; an x of two or three dims gets dims of size 1 behind its own, which follow a change of shape at run time.
+// [1, C, 1, 1]; an x of two or three dims gets dims of size 1 behind its own, which follow a change of shape at run time. A
+// batch norm whose statistics are computed at run time is computed in plain ops.
 #include "plan_channel.h"
 
 #include <algorithm>
@@ -61,9 +62,14 @@ Reason unusable(const NormSite& site) {
     return Reason::kUnsupportedDtype;
   }
   const auto sound = [&](const TensorDesc& desc) {
-    return desc.kind == Kind::kConstant && is_per_channel(desc, site.x.dims[1]) && is_float(desc.dtype);
+    const bool known = desc.kind == Kind::kConstant || (desc.kind == Kind::kRuntime && is_plain(desc));
+    return known && is_per_channel(desc, site.x.dims[1]) && is_float(desc.dtype);
   };
   return site.kind == NormKind::kBatch && !(sound(site.mean) && sound(site.variance)) ? Reason::kStatistics : Reason::kLegal;
+}
+
+bool is_computed(const NormSite& site) {
+  return site.kind == NormKind::kBatch && (site.mean.kind != Kind::kConstant || site.variance.kind != Kind::kConstant);
 }
 
 OperandSteps steps_for(const TensorDesc& operand, const NormSite& site) {
@@ -76,7 +82,8 @@ OperandSteps steps_for(const TensorDesc& operand, const NormSite& site) {
   steps.storage = Storage::kTexture3D;
   steps.layout = steps.prepack || steps.relayout ? Layout::kWidthPacked : layout_of(operand);
   steps.rows = Rows::kOther;  // not rows, but channels
-  steps.view = {1, site.x.dims[1], 1, 1};
+  steps.view.assign(is_computed(site) ? site.x.dims.size() : kImageRank, 1);
+  steps.view[1] = site.x.dims[1];
   steps.view_layout = Layout::kChannelsPacked;
   return steps;
 }
@@ -109,6 +116,21 @@ NormPlan refuse(NormPlan plan, Reason refusal) {
 bool fits_texture(const std::vector<int64_t>& image) {
   return image[3] <= kMaxTextureSide && image[2] <= kMaxTextureSide && image[1] <= kMaxTextureSide &&
          image[0] <= kMaxTextureDepth && image[0] * ((image[1] + 3) / 4) <= kMaxTextureDepth;
+}
+
+// A batch norm without the norm.
+void compute(const NormSite& site, const Side& weight, const Side& bias, NormPlan* plan) {
+  plan->computed = true;
+  plan->added_dims = 0;
+  plan->norm_dims = plan->multiply_dims = site.x.dims;
+  plan->mean = steps_for(site.mean, site);
+  plan->variance = steps_for(site.variance, site);
+  if (weight.problem != weight.missing) {
+    plan->multiply = steps_for(*weight.desc, site);
+  }
+  if (bias.problem != bias.missing) {
+    plan->add = steps_for(*bias.desc, site);
+  }
 }
 
 // Puts each operand into the norm or after it; the shift comes last.
@@ -152,23 +174,31 @@ NormPlan plan_channel_norm(const NormSite& site, Target target) {
   plan.norm_dims.resize(kImageRank, 1);
   plan.multiply_dims = plan.norm_dims;
   plan.problem = plan.reason =
-      first_of({plan.added_dims > 0 ? Reason::kImageRank : Reason::kLegal, weight.problem, bias.problem});
+      first_of({is_computed(site) ? Reason::kStatistics : Reason::kLegal,
+                plan.added_dims > 0 ? Reason::kImageRank : Reason::kLegal, weight.problem, bias.problem});
   if (plan.problem == Reason::kLegal) {
     plan.form = Form::kStock;
     return plan;
   }
-  place(site, weight, bias, &plan);
+  if (is_computed(site)) {
+    compute(site, weight, bias, &plan);
+  } else {
+    place(site, weight, bias, &plan);
+  }
   if (target != Target::kLowering) {
     const bool images = is_image(site.x) && is_image(site.out) && site.x.kind == Kind::kRuntime && site.out.kind == Kind::kRuntime;
     const bool fits = plan.added_dims == 0 || fits_texture(plan.norm_dims);
     const Reason refusal = first_of({images ? Reason::kLegal : Reason::kUnsupportedLayout,
                                      fits ? Reason::kLegal : Reason::kTextureSize,
+                                     plan.computed && (site.x.dtype != DType::kFloat32 || site.out.dtype != DType::kFloat32)
+                                         ? Reason::kUnsupportedDtype
+                                         : Reason::kLegal,
                                      unsupported(weight, plan.multiply, channels), unsupported(bias, plan.add, channels)});
     if (refusal != Reason::kLegal) {
       return refuse(plan, refusal);
     }
   }
-  plan.form = plan.multiply.used || plan.add.used || plan.added_dims > 0 ? Form::kUnitThenOps : Form::kUnit;
+  plan.form = plan.computed || plan.multiply.used || plan.add.used || plan.added_dims > 0 ? Form::kUnitThenOps : Form::kUnit;
   return plan;
 }
 

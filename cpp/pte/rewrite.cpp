@@ -3,7 +3,7 @@
 // A norm becomes, in this order and as far as the plan asks for it:
 //   et_vk.prepack.default     the multiplier and the addend, if they are constants (once for all norms that use one)
 //   aten.unsqueeze_copy       of x, until it has four dims (norms over channels)
-//   the norm                  with ones for its weight and zeros for its bias
+//   the norm                  with ones for its weight and zeros for its bias; a batch norm of run-time statistics in plain ops
 //   a cast                    of its result
 //   casts, clones and views   of the multiplier, then aten.mul.Tensor
 //   casts, clones and views   of the addend, then aten.add.Tensor
@@ -19,6 +19,8 @@ namespace {
 
 constexpr const char* kMul = "aten.mul.Tensor";                    // [a, b, out]
 constexpr const char* kAdd = "aten.add.Tensor";                    // [a, b, alpha, out]
+constexpr const char* kSub = "aten.sub.Tensor";                    // [a, b, alpha, out]
+constexpr const char* kRsqrt = "aten.rsqrt.default";               // [in, out]
 constexpr const char* kUnsqueeze = "aten.unsqueeze_copy.default";  // [in, dim, out]
 constexpr const char* kSqueeze = "aten.squeeze_copy.dims";         // [in, dims, out]
 
@@ -54,13 +56,17 @@ class NormRewriter {
   static int32_t& at(std::vector<int32_t>& args, int32_t position) { return args[static_cast<size_t>(position)]; }
 
   void with_ops(std::vector<int32_t> norm) {
-    steps_left_ = plan_.cast_norm + plan_.multiply.used + plan_.add.used + (plan_.added_dims > 0);
+    steps_left_ = plan_.computed + plan_.cast_norm + plan_.multiply.used + plan_.add.used + (plan_.added_dims > 0);
     result_ = emit_.existing(graph_.result(op_index_), site_.out);
     if (plan_.multiply.prepack) {
       emit_.prepacked(weight_, site_.weight, plan_.multiply.storage, plan_.multiply.layout);
     }
     if (plan_.add.prepack) {
       emit_.prepacked(bias_, site_.bias, plan_.add.storage, plan_.add.layout);
+    }
+    if (plan_.computed) {
+      Handle current = computed(norm);
+      return after_norm(&current);
     }
     const Handle x = lifted(at(norm, args_.x));
     Handle current = emit_.temporary(like(site_.x, plan_.norm_dtype, plan_.norm_dims));
@@ -69,6 +75,31 @@ class NormRewriter {
     emit_.op_as(op_index_, std::move(norm));
     emit_.release(x);
     after_norm(&current);
+  }
+
+  // (x - mean) * rsqrt(variance + eps)
+  Handle computed(std::vector<int32_t>& args) {
+    const int32_t one = emit_.patch().integer(1);
+    const Handle mean = emit_.prepare(at(args, args_.mean), site_.mean, plan_.mean);
+    const Handle centred = emit_.temporary(like(site_.x, plan_.norm_dtype, plan_.norm_dims));
+    emit_.op(kSub, {at(args, args_.x), mean.id, one, centred.id});
+    emit_.release(mean);
+    double eps = 0;
+    norm_eps(graph_, op_index_, &eps);
+    Handle scale = emit_.prepare(at(args, args_.variance), site_.variance, plan_.variance);
+    NewTensor column = scale.tensor;
+    column.mem_obj_id = -1;
+    const Handle sum = emit_.temporary(column);
+    emit_.op(kAdd, {scale.id, emit_.neutral().filled(column.dims, static_cast<float>(eps)), one, sum.id});
+    emit_.move(&scale, sum);
+    const Handle root = emit_.temporary(column);
+    emit_.op(kRsqrt, {scale.id, root.id});
+    emit_.move(&scale, root);
+    const Handle to = next(like(site_.x, plan_.norm_dtype, plan_.norm_dims));
+    emit_.op(kMul, {centred.id, scale.id, to.id});
+    emit_.release(scale);
+    emit_.release(centred);
+    return to;
   }
 
   void after_norm(Handle* current) {

@@ -12,10 +12,10 @@ struct NamedArgs {
   NormArgs args;
 };
 constexpr NamedArgs kNorms[] = {
-    {kRmsNorm, {NormKind::kRms, 4, 0, -1, 1, -1, -1, -1, 3}},
-    {kLayerNorm, {NormKind::kLayer, 6, 0, 1, 2, 3, -1, -1, 5}},
-    {kGroupNorm, {NormKind::kGroup, 9, 0, -1, 1, 2, -1, -1, 8}},
-    {kBatchNorm, {NormKind::kBatch, 8, 0, -1, 1, 2, 3, 4, 7}},
+    {kRmsNorm, {NormKind::kRms, 4, 0, -1, 1, -1, -1, -1, 2, 3}},
+    {kLayerNorm, {NormKind::kLayer, 6, 0, 1, 2, 3, -1, -1, 4, 5}},
+    {kGroupNorm, {NormKind::kGroup, 9, 0, -1, 1, 2, -1, -1, 7, 8}},
+    {kBatchNorm, {NormKind::kBatch, 8, 0, -1, 1, 2, 3, 4, 6, 7}},
 };
 
 int32_t list_length(const GraphView& graph, int32_t id) {
@@ -32,6 +32,16 @@ const NormArgs* norm_args(const GraphView& graph, uint32_t op_index) {
     }
   }
   return nullptr;
+}
+
+bool norm_eps(const GraphView& graph, uint32_t op_index, double* into) {
+  const NormArgs& args = *norm_args(graph, op_index);
+  const vk::Double* eps = graph.value(graph.arg(op_index, static_cast<uint32_t>(args.eps))).value_as_Double();
+  if (eps == nullptr) {
+    return false;
+  }
+  *into = eps->double_val();
+  return true;
 }
 
 NormSite make_site(const GraphView& graph, uint32_t op_index) {

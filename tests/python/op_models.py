@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model import ADD, CLONE, LINEAR, MUL, PREPACK, SIN, Inputs, Model
+from model import ADD, CLONE, LINEAR, MUL, PREPACK, SIN, SUB, Inputs, Model
 from norms import rand
 from op_modules import (
     CHANNELS,
@@ -29,6 +29,7 @@ from op_modules import (
 )
 
 VIEW, ABS = "aten.view_copy.default", "aten.abs.default"
+RSQRT = "aten.rsqrt.default"
 LIFT, DROP = "aten.unsqueeze_copy.default", "aten.squeeze_copy.dims"
 MM, ADDMM, PERMUTE = "aten.mm.default", "aten.addmm.default", "aten.permute_copy.default"
 EMBEDDING, SELECT = "aten.embedding.default", "aten.index_select.default"
@@ -137,7 +138,20 @@ _CHANNEL_NORMS = {
         (LIFT, BATCH, *AFFINE, DROP),
     ),
     "batch_norm_statistics": _abort(
-        BatchNormStatistics, RUNTIME, "EG201 EG201", (PREPACK, ABS, ADD, BATCH), None, cpu=1
+        BatchNormStatistics,
+        RUNTIME,
+        "EG201 EG201",
+        (PREPACK, ABS, ADD, BATCH),
+        (PREPACK, ABS, ADD, PREPACK, PREPACK, VIEW, SUB, VIEW, ADD, RSQRT, MUL, *AFFINE),
+        cpu=1,
+    ),
+    "batch_norm_statistics_of_three_dims": _abort(
+        BatchNormStatistics,
+        _inputs((2, CHANNELS, 5), COLUMN, COLUMN),
+        "EG201 EG201 EG109",
+        (PREPACK, ABS, ADD, BATCH),
+        (PREPACK, ABS, ADD, PREPACK, PREPACK, VIEW, SUB, VIEW, ADD, RSQRT, MUL, *AFFINE),
+        cpu=1,
     ),
 }  # fmt: skip
 

@@ -68,7 +68,12 @@ const NormCase kNorms[] = {
     {"of_another_length", group(runtime({3}), kColumn), Form::kRefused, Reason::kWeightShape, true, true, true, true},
     {"integers", group(runtime({6}, DType::kInt32), kColumn), Form::kRefused, Reason::kUnsupportedDtype, true, true, true, true},
     {"batch", batch(kColumn, kColumn), Form::kUnit, Reason::kWeightMissing, true, true, false, false},
-    {"batch_mean", batch(kGiven, kColumn), Form::kRefused, Reason::kStatistics, false, false, false, false},
+    {"batch_mean", batch(kGiven, kColumn), Form::kUnitThenOps, Reason::kStatistics, false, false, false, false},
+    {"batch_mean_of_three_dims", batch(kGiven, kColumn, image({2, 6, 5})), Form::kUnitThenOps, Reason::kStatistics, false, false,
+     false, false},
+    {"batch_mean_half", batch(kGiven, kColumn, image({2, 6, 5, 7}, DType::kFloat16)), Form::kRefused, Reason::kUnsupportedDtype,
+     false, false, false, false},
+    {"batch_mean_of_another_length", batch(runtime({3}), kColumn), Form::kRefused, Reason::kStatistics, false, false, false, false},
     {"batch_variance", batch(kColumn, kMutable), Form::kRefused, Reason::kStatistics, false, false, false, false},
 };
 

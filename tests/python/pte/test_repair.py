@@ -137,6 +137,7 @@ UNIT = [
     name
     for name in FIXABLE
     if set(MODELS[name].codes) - OTHER_RANK
+    and "statistics" not in name
     and any(op in NORMS for ops in MODELS[name].ops for op in ops)
 ]
 

@@ -96,7 +96,7 @@ struct OperandSteps {
   Layout layout = Layout::kDefault;
   Rows rows = Rows::kNone;
   int64_t shared_rows = 0;  // Rows::kBatch: consecutive rows of x that share one row of the operand
-  // kGroup, kBatch: then aten.view_copy.default to these sizes, [1, C, 1, 1], in `view_layout`. Empty: no view.
+  // kGroup, kBatch: then aten.view_copy.default to these sizes, [1, C, 1, 1] or so, in `view_layout`. Empty: no view.
   std::vector<int64_t> view;
   Layout view_layout = Layout::kDefault;
 };
@@ -113,6 +113,9 @@ struct NormPlan {
   OperandSteps multiply, add;
   std::vector<int64_t> multiply_dims;  // kUnitThenOps: sizes before the addition, if there is one: norm_dims times the multiplier
   int64_t rows_per_weight = 0;  // multiply.shared_rows
+  // kBatch, of run-time statistics: no norm is left, but (x - mean) * rsqrt(variance + eps), then multiply and add.
+  bool computed = false;
+  OperandSteps mean, variance;
   int32_t added_dims = 0;  // kGroup, kBatch: so many dims of size 1 are put after x's, and taken from the result
 };
 
