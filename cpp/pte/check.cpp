@@ -113,8 +113,7 @@ class OpChecker {
   void check_lists(const OpInfo& info) {
     for (uint32_t position = 0; position + 1 < args_ && position < 32; ++position) {
       if (graph_.is_symbolic(graph_.arg(index_, position)) && (info.symbolic_mask >> position & 1u) == 0) {
-        const std::string name = format("argument %u", position);
-        add(FindingCode::kSymbolicSize, name, name + " is a list that holds a size which is computed while running", false);
+        report_at(FindingCode::kSymbolicSize, position, "is a list that holds a size which is computed while running");
       }
     }
   }
@@ -134,8 +133,7 @@ class OpChecker {
     for (uint32_t position = 0; position + 1 < args_ && position < 32; ++position) {
       const int32_t id = graph_.arg(index_, position);
       if ((allowed >> position & 1u) == 0 && graph_.kind(id) == Kind::kConstant) {
-        const std::string name = format("argument %u", position);
-        report(FindingCode::kConstantInput, name.c_str(), culprit(name.c_str(), id));
+        report_at(FindingCode::kConstantInput, position, "is " + value_text(id));
       }
     }
   }
@@ -238,6 +236,17 @@ class OpChecker {
       message += "; repair has no rewrite: " + fix.refusal;
     }
     add(code, argument, std::move(message), fix.possible());
+  }
+
+  // What is wrong with an argument that the contract has no row for.
+  void report_at(FindingCode code, uint32_t position, const std::string& what) {
+    const Fix fix = plan_fix(graph_, index_, context_);
+    const std::string name = format("argument %u", position);
+    std::string message = name + " " + what;
+    if (fix.kind == FixKind::kFactor && fix.settles(position) && !fix.possible()) {
+      message += "; repair has no rewrite: " + fix.refusal;
+    }
+    add(code, name, std::move(message), fix.possible() && fix.settles(position));
   }
 
   void add(FindingCode code, const std::string& argument, std::string message, bool fixable) {

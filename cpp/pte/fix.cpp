@@ -107,6 +107,22 @@ class Planner {
 
 }  // namespace
 
+bool Fix::settles(uint32_t position) const {
+  switch (kind) {
+    case FixKind::kNorm:
+      return norm_plan.computed;
+    case FixKind::kLinear:
+      return linear_plan.product;
+    case FixKind::kEmbedding:
+      return true;
+    case FixKind::kFactor:
+      return position == factor_arg;
+    case FixKind::kNone:
+      break;
+  }
+  return false;
+}
+
 Fix plan_fix(const GraphView& graph, uint32_t op_index, const GraphContext& context) {
   return Planner(graph, op_index, context).run();
 }

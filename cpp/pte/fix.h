@@ -40,6 +40,8 @@ struct Fix {
   uint32_t factor_arg = 0;  // which argument the factor is
 
   bool possible() const { return kind != FixKind::kNone && refusal.empty(); }
+  // Whether the rewrite takes an argument out of the op, or the op away: what is wrong with it otherwise is gone too.
+  bool settles(uint32_t position) const;
 };
 
 // Total. FixKind::kNone: no planner knows the op, or it is legal as it is.
