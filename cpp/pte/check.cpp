@@ -113,7 +113,8 @@ class OpChecker {
   void check_lists(const OpInfo& info) {
     for (uint32_t position = 0; position + 1 < args_ && position < 32; ++position) {
       if (graph_.is_symbolic(graph_.arg(index_, position)) && (info.symbolic_mask >> position & 1u) == 0) {
-        report_at(FindingCode::kSymbolicSize, position, "is a list that holds a size which is computed while running");
+        const std::string name = format("argument %u", position);
+        report_at(FindingCode::kSymbolicSize, position, name, name + " is a list that holds a size which is computed while running");
       }
     }
   }
@@ -133,7 +134,8 @@ class OpChecker {
     for (uint32_t position = 0; position + 1 < args_ && position < 32; ++position) {
       const int32_t id = graph_.arg(index_, position);
       if ((allowed >> position & 1u) == 0 && graph_.kind(id) == Kind::kConstant) {
-        report_at(FindingCode::kConstantInput, position, "is " + value_text(id));
+        const std::string name = format("argument %u", position);
+        report_at(FindingCode::kConstantInput, position, name, culprit(name.c_str(), id));
       }
     }
   }
@@ -239,10 +241,8 @@ class OpChecker {
   }
 
   // What is wrong with an argument that the contract has no row for.
-  void report_at(FindingCode code, uint32_t position, const std::string& what) {
+  void report_at(FindingCode code, uint32_t position, const std::string& name, std::string message) {
     const Fix fix = plan_fix(graph_, index_, context_);
-    const std::string name = format("argument %u", position);
-    std::string message = name + " " + what;
     if (fix.kind == FixKind::kFactor && fix.settles(position) && !fix.possible()) {
       message += "; repair has no rewrite: " + fix.refusal;
     }
