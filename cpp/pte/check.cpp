@@ -2,11 +2,11 @@
 #include <etvk_guard/plan.h>
 
 #include "context.h"
-#include "convolution.h"
 #include "error.h"
 #include "fix.h"
 #include "operands.h"
 #include "program.h"
+#include "quirks.h"
 #include "site.h"
 
 namespace etvk_guard {
@@ -70,7 +70,7 @@ class OpChecker {
     check_lists(*info);
     check_constant_inputs(*info);
     check_input_dims();
-    check_groups();
+    check_quirks();
     if (norm_ != nullptr) {
       check_result();
     }
@@ -119,9 +119,19 @@ class OpChecker {
     }
   }
 
-  void check_groups() {
+  void check_quirks() {
     if (std::string wrong = wrong_groups(graph_, index_); !wrong.empty()) {
       add(FindingCode::kConvolutionGroups, "groups", std::move(wrong), false);
+    }
+    if (std::string wrong = reduced_channels(graph_, index_); !wrong.empty()) {
+      add(FindingCode::kReducedChannels, "dim", std::move(wrong), false);
+    }
+    if (graph_.op_name(index_) == kEmbedding && args_ == kEmbeddingArgs) {
+      const Fix fix = plan_fix(graph_, index_, context_);
+      if (is_misplaced(fix.embedding.indices, fix.embedding.out)) {
+        report(FindingCode::kEmbeddingPacking, "out",
+               "the result, " + tensor_text(fix.embedding.out) + ", is a texture that is not packed along its width");
+      }
     }
   }
 

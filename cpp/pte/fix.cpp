@@ -36,7 +36,7 @@ class Planner {
       norm();
     } else if (name_ == "aten.linear.default" && args_ == 4) {
       linear();
-    } else if (name_ == "aten.embedding.default" && args_ == 6) {
+    } else if (name_ == kEmbedding && args_ == kEmbeddingArgs) {
       embedding();
     } else {
       factor();
@@ -114,7 +114,7 @@ bool Fix::settles(uint32_t position) const {
     case FixKind::kLinear:
       return linear_plan.product;
     case FixKind::kEmbedding:
-      return true;
+      return !embedding_plan.repack;
     case FixKind::kFactor:
       return position == factor_arg;
     case FixKind::kNone:

@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "operands.h"
+#include "quirks.h"
 
 namespace etvk_guard {
 namespace {
@@ -132,6 +133,19 @@ std::string refusal_of_embedding(const EmbeddingSite& site) {
   return site.dynamic ? "rows are selected by an op that does not follow sizes that are dynamic" : "";
 }
 
+// Packed along its width, a tensor is as high as its last dim but one, and the dims before that lie behind each other.
+std::string refusal_of_repacking(const TensorDesc& out) {
+  const auto& dims = out.dims;
+  if (out.kind != Kind::kRuntime || !is_plain(out) || !is_float(out.dtype) || dims.empty() || dims.size() > kMaxRank ||
+      count_elements(dims) < 0) {
+    return what("the result", out) + ": no op copies it";
+  }
+  const int64_t height = dims.size() > 1 ? dims[dims.size() - 2] : 1;
+  const bool fits = height <= kMaxTextureSide && dims.back() <= kMaxTextureSide &&
+                    count_elements(dims) / dims.back() / height <= kMaxTextureDepth;
+  return fits ? "" : what("the result", out) + ", which is larger than a texture that is packed by width";
+}
+
 OperandSteps as_channels_packed(const TensorDesc& desc) {
   OperandSteps steps = steps_like(desc, desc);
   steps.prepack = false;
@@ -145,9 +159,11 @@ OperandSteps as_channels_packed(const TensorDesc& desc) {
 
 EmbeddingPlan plan_embedding(const EmbeddingSite& site) {
   EmbeddingPlan plan;
-  plan.legal = site.table.kind == Kind::kConstant;
-  plan.refusal = plan.legal ? "" : refusal_of_embedding(site);
-  if (plan.legal || !plan.refusal.empty()) {
+  const bool constant = site.table.kind == Kind::kConstant;
+  plan.repack = constant && is_misplaced(site.indices, site.out);
+  plan.legal = constant && !plan.repack;
+  plan.refusal = plan.legal ? "" : plan.repack ? refusal_of_repacking(site.out) : refusal_of_embedding(site);
+  if (plan.legal || plan.repack || !plan.refusal.empty()) {
     return plan;
   }
   plan.table = as_channels_packed(site.table);

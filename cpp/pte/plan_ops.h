@@ -24,7 +24,7 @@ struct LinearPlan {
 };
 LinearPlan plan_linear(const LinearSite& site);
 
-// Rows of a constant table, by indices of any rank. Rows of a run-time table: aten.index_select, in textures, by one list of
+// Rows of a constant table, by indices of any rank, in a buffer or packed along their width. Rows of a run-time table: aten.index_select, in textures, by one list of
 // indices; its runtime does not follow a change of shape.
 struct EmbeddingSite {
   TensorDesc table, indices, out;
@@ -35,6 +35,7 @@ struct EmbeddingPlan {
   std::string refusal;
   OperandSteps table, indices;
   bool in_place = false;  // the selected rows are the result as they are; else they are copied and viewed
+  bool repack = false;    // the op stays, and gets a result that is packed along its width, which is copied
 };
 EmbeddingPlan plan_embedding(const EmbeddingSite& site);
 

@@ -42,7 +42,22 @@ void linear(Emitter* emit, const Fix& fix) {
   }
 }
 
+void repacked(Emitter* emit, const Fix& fix) {
+  std::vector<int32_t> args = emit->args_of(fix.op_index);
+  const Handle result = emit->existing(args.back(), fix.embedding.out);
+  NewTensor tensor = result.tensor;
+  tensor.layout = Layout::kWidthPacked;
+  const Handle rows = emit->temporary(tensor);
+  args.back() = rows.id;
+  emit->op_as(fix.op_index, std::move(args));
+  emit->clone(rows, result);
+  emit->release(rows);
+}
+
 void embedding(Emitter* emit, const Fix& fix) {
+  if (fix.embedding_plan.repack) {
+    return repacked(emit, fix);
+  }
   const EmbeddingSite& site = fix.embedding;
   const EmbeddingPlan& plan = fix.embedding_plan;
   const std::vector<int32_t> args = emit->args_of(fix.op_index);

@@ -15,6 +15,7 @@ from op_modules import (
     CHANNELS,
     BatchNorm,
     BatchNormStatistics,
+    Calls,
     Convolution,
     Embedding,
     EmbeddingComputed,
@@ -214,7 +215,17 @@ _PRODUCTS = {
 
 _TABLES = {
     "embedding": Model(
-        lambda: Table(20, 10), lambda: (_indices(2, 5, rows=20),), ops=((EMBEDDING,),)
+        lambda: Table(20, 10),
+        lambda: (_indices(2, 5, rows=20),),
+        ops=((PREPACK, EMBEDDING, MUL),),
+    ),
+    "embedding_of_many_rows": Model(
+        lambda: Table(20000, 8),
+        lambda: (_indices(2, 5, rows=20000),),
+        "wrong",
+        ("EG208",),
+        ((PREPACK, EMBEDDING, MUL),),
+        ((PREPACK, EMBEDDING, CLONE, MUL),),
     ),
     "embedding_runtime": _abort(
         Embedding, _table(5), "EG201", (EMBEDDING,), (CLONE, CLONE, SELECT, CLONE)
@@ -289,6 +300,30 @@ _GROUPS = {
     "groups_transposed": _groups(8, 4, 3, 3, groups=2, channels=8, bias=8, transposed=True),
 }
 
+_REDUCTIONS = {
+    "mean_of_channels": _abort(
+        lambda: Calls(lambda x: (x * 2.0).mean(1, keepdim=True) + x),
+        _inputs((2, 6, 5, 8)),
+        "EG209",
+        (PREPACK, MUL, "aten.mean.dim", ADD),
+        None,
+        cpu=1,
+    ),
+    "softmax_of_channels": _abort(
+        lambda: Calls(lambda x: torch.softmax(x * 2.0, 1)),
+        _inputs((2, 6, 5, 8)),
+        "EG209",
+        (PREPACK, MUL, "aten._softmax.default"),
+        None,
+        cpu=1,
+    ),
+    "softmax_of_one_batch": Model(
+        lambda: Calls(lambda x: torch.softmax(x * 2.0, 1)),
+        _inputs((1, 6, 5, 8)),
+        ops=((PREPACK, MUL, "aten._softmax.default"),),
+    ),
+}
+
 _LISTS = {
     "pad_dynamic": _abort(
         Pad,
@@ -308,5 +343,6 @@ OP_MODELS: Mapping[str, Model] = {
     **_TABLES,
     **_CONVOLUTIONS,
     **_GROUPS,
+    **_REDUCTIONS,
     **_LISTS,
 }

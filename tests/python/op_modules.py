@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -97,15 +99,26 @@ class Embedding(nn.Module):
         return functional.embedding(indices, table)
 
 
+class Calls(nn.Module):
+    """A function."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
 class Table(nn.Module):
-    """Rows of a table that is a parameter."""
+    """Rows of a table that is a parameter, doubled."""
 
     def __init__(self, rows: int, columns: int) -> None:
         super().__init__()
         self.table = nn.Parameter(rand(rows, columns, seed=3))
 
     def forward(self, indices: Tensor) -> Tensor:
-        return functional.embedding(indices, self.table)
+        return functional.embedding(indices, self.table) * 2.0
 
 
 class EmbeddingComputed(nn.Module):

@@ -32,6 +32,15 @@ _OF_IMAGES = (
     "aten._native_batch_norm_legit_no_training.default",
 )
 _IMAGE_RANK = 4
+_REDUCTIONS = (
+    "aten.mean.dim",
+    "aten.sum.dim_IntList",
+    "aten.amax.default",
+    "aten.amin.default",
+    "aten._softmax.default",
+    "aten._log_softmax.default",
+    "aten.var.dim",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
     found = [Breach(lacking)] if lacking else []
     if name in _OF_IMAGES and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
         found.append(Breach(f"the input {dims(node.args[0])} is not four-dimensional"))
-    found += _symbolic_lists(node, name) + _groups(node, name)
+    found += _symbolic_lists(node, name) + _groups(node, name) + _reduced_channels(node, name)
     for row in contract.rows(name):
         breach = _breach(row, _argument(node, row.arg), node, constants)
         if breach is not None:
@@ -78,6 +87,18 @@ def _groups(node: Node, name: str) -> list[Breach]:
     sizes = [size if isinstance(size, int) else 0 for size in weight]
     reason = wrong_groups(sizes, groups, bool(_argument(node, 6)))
     return [Breach(reason)] if reason else []
+
+
+def _reduced_channels(node: Node, name: str) -> list[Breach]:
+    """A reduction over the channels of several images, which lie behind each other in a texture."""
+    shape = shape_of(node.args[0]) if name in _REDUCTIONS else None
+    if shape is None or len(shape) != _IMAGE_RANK or shape[0] == 1:
+        return []
+    reduced = _argument(node, 1)
+    reduced = reduced if isinstance(reduced, (list, tuple)) else [reduced]
+    if not any(isinstance(dim, int) and dim % _IMAGE_RANK == 1 for dim in reduced):
+        return []
+    return [Breach(f"it reduces the second dim of {dims(node.args[0])}, of several batches", 1)]
 
 
 def _symbolic_lists(node: Node, name: str) -> list[Breach]:

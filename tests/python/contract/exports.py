@@ -17,7 +17,6 @@ from torch.nn import functional
 from norms import rand
 
 _Q = torch.ops.quantized_decomposed
-_VK = torch.ops.et_vk
 
 
 class Calls(nn.Module):
@@ -120,7 +119,7 @@ EXPORTS: tuple[Export, ...] = (
         "et_vk.linear_q8csw.default",
         lambda m, x: functional.linear(x, by_channel(m), m.b) * 2,
         (ROWS,),
-        eight(8, 16, bias=8),
+        {**eight(8, 16, bias=8), "w": whole(8, 16, size=100).to(torch.int8)},
     ),
     Export(
         "et_vk.linear_q4gsw.default",
@@ -165,15 +164,9 @@ EXPORTS: tuple[Export, ...] = (
         {"w": rand(8, 8, 3, 3), "b": rand(8)},
     ),
     Export(
-        "aten._weight_int8pack_mm.default",
-        lambda m, x: torch.ops.aten._weight_int8pack_mm.default(x, m.w, m.s) * 2,
+        "et_vk.linear_qcs4w.default",  # the weight fits four bits
+        lambda m, x: functional.linear(x, by_channel(m)) * 2,
         (ROWS,),
-        {"w": whole(8, 16).to(torch.int8), "s": torch.ones(8)},
-    ),
-    Export(
-        "et_vk.linear_qcs4w.default",
-        lambda m, x: _VK.linear_qcs4w.default(x, m.w, m.s) * 2,
-        (ROWS,),
-        {"w": torch.full((8, 8), 0x9A, dtype=torch.uint8), "s": torch.ones(8)},
+        eight(8, 16),
     ),
 )

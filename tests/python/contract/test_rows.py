@@ -40,6 +40,7 @@ FILES = set(MODELS) | {export.op for export in EXPORTS}
 # Ops that no lowering of the installed release writes from a model: older releases did, or only
 # training, tests of the delegate or llama's own exporter do.
 NOT_EXPORTED = {
+    "aten._weight_int8pack_mm.default",
     "conv_with_clamp.default",
     "et_vk.conv1d_dw.default",
     "et_vk.conv1d_pw.default",

@@ -65,6 +65,8 @@ FINDINGS = {
     "EG205": ("prepack-ignored", "wrong"),
     "EG206": ("symbolic-size", "abort"),
     "EG207": ("convolution-groups", "wrong"),
+    "EG208": ("embedding-packing", "wrong"),
+    "EG209": ("reduced-channels", "abort"),
     "EG301": ("unknown-op", "none"),
     "EG302": ("needs-guarded-runtime", "abort"),
     "EG303": ("missing-op", "abort"),

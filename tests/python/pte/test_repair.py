@@ -22,7 +22,9 @@ from op_models import OP_MODELS
 
 Stock = Callable[[str], Path]
 FAULTY = [name for name, model in MODELS.items() if model.codes]
-ARGUMENTS = {"weight", "bias", "out", "x", "running_mean", "running_var", "groups", "argument 1"}
+ARGUMENTS = {
+    "weight", "bias", "out", "x", "running_mean", "running_var", "groups", "argument 1", "dim",
+}  # fmt: skip
 FIXABLE = [name for name in FAULTY if MODELS[name].repaired is not None]
 
 
