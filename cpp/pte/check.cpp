@@ -126,7 +126,7 @@ class OpChecker {
     if (std::string wrong = reduced_channels(graph_, index_); !wrong.empty()) {
       add(FindingCode::kReducedChannels, "dim", std::move(wrong), false);
     }
-    if (graph_.op_name(index_) == kEmbedding && args_ == kEmbeddingArgs) {
+    if (graph_.op_name(index_) == kEmbeddingOp && args_ == kEmbeddingArgs) {
       const Fix fix = plan_fix(graph_, index_, context_);
       if (is_misplaced(fix.embedding.indices, fix.embedding.out)) {
         report(FindingCode::kEmbeddingPacking, "out",

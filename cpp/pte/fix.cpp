@@ -36,7 +36,7 @@ class Planner {
       norm();
     } else if (name_ == "aten.linear.default" && args_ == 4) {
       linear();
-    } else if (name_ == kEmbedding && args_ == kEmbeddingArgs) {
+    } else if (name_ == kEmbeddingOp && args_ == kEmbeddingArgs) {
       embedding();
     } else {
       factor();

@@ -23,7 +23,7 @@ struct GraphContext {
   }
 };
 
-inline constexpr const char* kEmbedding = "aten.embedding.default";
+inline constexpr const char* kEmbeddingOp = "aten.embedding.default";
 inline constexpr uint32_t kEmbeddingArgs = 6;
 
 enum class FixKind : uint8_t { kNone, kNorm, kLinear, kEmbedding, kFactor };
