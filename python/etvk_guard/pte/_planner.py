@@ -136,8 +136,8 @@ def plan_norm(
     rows = (_row(x), _row(weight), _row(bias or TensorDesc()), _row(out))
     given = (_row(mean or TensorDesc()), _row(variance or TensorDesc()))
     made = _native.plan_norm(kind, *rows, normalized_dims, *given, target)
-    form, reason, problem, message, unit, zero, dtype, dims, cast, *ops, added = made
-    multiply, add, product = ops
+    form, reason, problem, message, unit, zero, dtype, dims, cast = made[:9]
+    multiply, add, product, added = made[9:]
     return NormPlan(
         form,
         reason,
@@ -156,7 +156,7 @@ def plan_norm(
 
 
 def _steps(row: tuple[Any, ...] | None) -> OperandSteps | None:
-    return None if row is None else OperandSteps(*row[:-1], view=tuple(row[-1]))
+    return None if row is None else OperandSteps(*row[:8], tuple(row[8]))
 
 
 def _row(desc: TensorDesc) -> tuple[str, int, int, int, list[int]]:

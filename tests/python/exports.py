@@ -116,7 +116,7 @@ EXPORTS: tuple[Export, ...] = (
         eight(8, 16, bias=8),
     ),
     Export(
-        "et_vk.linear_q8csw.default",
+        "aten._weight_int8pack_mm.default",  # the weight needs eight bits
         lambda m, x: functional.linear(x, by_channel(m), m.b) * 2,
         (ROWS,),
         {**eight(8, 16, bias=8), "w": whole(8, 16, size=100).to(torch.int8)},
