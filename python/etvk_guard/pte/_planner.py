@@ -156,7 +156,7 @@ def plan_norm(
 
 
 def _steps(row: tuple[Any, ...] | None) -> OperandSteps | None:
-    return None if row is None else OperandSteps(*row[:8], tuple(row[8]))
+    return None if row is None else OperandSteps(*(*row[:8], tuple(row[8])))
 
 
 def _row(desc: TensorDesc) -> tuple[str, int, int, int, list[int]]:
