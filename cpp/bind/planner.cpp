@@ -9,11 +9,13 @@ namespace {
 
 // kind, dtype, storage, layout, dims.
 using TensorRow = std::tuple<std::string, int8_t, uint8_t, uint8_t, std::vector<int64_t>>;
-// prepack, cast, relayout, dtype, storage, layout, rows, shared_rows; None where the operand takes no part.
-using StepsRow = std::optional<std::tuple<bool, bool, bool, int8_t, uint8_t, uint8_t, const char*, int64_t>>;
-// form, reason, problem, text, unit_weight, zero_bias, norm_dtype, norm_dims, cast_norm, multiply, add, multiply_dims.
+// prepack, cast, relayout, dtype, storage, layout, rows, shared_rows, view; None where the operand takes no part.
+using StepsRow =
+    std::optional<std::tuple<bool, bool, bool, int8_t, uint8_t, uint8_t, const char*, int64_t, std::vector<int64_t>>>;
+// form, reason, problem, text, unit_weight, zero_bias, norm_dtype, norm_dims, cast_norm, multiply, add, multiply_dims,
+// added_dims.
 using PlanRow = std::tuple<const char*, const char*, const char*, py::str, bool, bool, int8_t, std::vector<int64_t>, bool,
-                           StepsRow, StepsRow, std::vector<int64_t>>;
+                           StepsRow, StepsRow, std::vector<int64_t>, int32_t>;
 
 template <typename T, size_t N>
 T pick(const std::string& name, const char* what, const std::pair<const char*, T> (&table)[N]) {
@@ -30,7 +32,10 @@ constexpr std::pair<const char*, Kind> kKinds[] = {{"none", Kind::kNone},
                                                    {"runtime", Kind::kRuntime},
                                                    {"mutable", Kind::kMutable},
                                                    {"scalar", Kind::kScalar}};
-constexpr std::pair<const char*, NormKind> kNorms[] = {{"rms", NormKind::kRms}, {"layer", NormKind::kLayer}};
+constexpr std::pair<const char*, NormKind> kNorms[] = {{"rms", NormKind::kRms},
+                                                       {"layer", NormKind::kLayer},
+                                                       {"group", NormKind::kGroup},
+                                                       {"batch", NormKind::kBatch}};
 constexpr std::pair<const char*, Target> kTargets[] = {
     {"lowering", Target::kLowering}, {"file", Target::kFile}, {"builder", Target::kBuilder}};
 
@@ -61,12 +66,13 @@ StepsRow steps(const OperandSteps& made) {
     return std::nullopt;
   }
   return StepsRow({made.prepack, made.cast, made.relayout, static_cast<int8_t>(made.dtype), static_cast<uint8_t>(made.storage),
-                   static_cast<uint8_t>(made.layout), rows_name(made.rows), made.shared_rows});
+                   static_cast<uint8_t>(made.layout), rows_name(made.rows), made.shared_rows, made.view});
 }
 
 PlanRow plan(const std::string& kind, const TensorRow& x, const TensorRow& weight, const TensorRow& bias, const TensorRow& out,
-             int32_t normalized_dims, const std::string& target) {
-  const NormSite site{pick(kind, "norm", kNorms), tensor(x), tensor(weight), tensor(bias), tensor(out), normalized_dims};
+             int32_t normalized_dims, const TensorRow& mean, const TensorRow& variance, const std::string& target) {
+  const NormSite site{pick(kind, "norm", kNorms), tensor(x),    tensor(weight),  tensor(bias), tensor(out),
+                      normalized_dims,            tensor(mean), tensor(variance)};
   const NormPlan made = plan_norm(site, pick(target, "target", kTargets));
   return {name(made.form),
           name(made.reason),
@@ -79,14 +85,16 @@ PlanRow plan(const std::string& kind, const TensorRow& x, const TensorRow& weigh
           made.cast_norm,
           steps(made.multiply),
           steps(made.add),
-          made.multiply_dims};
+          made.multiply_dims,
+          made.added_dims};
 }
 
 }  // namespace
 
 void bind_planner(py::module_& module) {
   module.def("plan_norm", &plan, py::arg("kind"), py::arg("x"), py::arg("weight"), py::arg("bias"), py::arg("out"),
-             py::arg("normalized_dims"), py::arg("target"), "The legal form of a norm, and why.");
+             py::arg("normalized_dims"), py::arg("mean"), py::arg("variance"), py::arg("target"),
+             "The legal form of a norm, and why.");
 }
 
 }  // namespace etvk_guard::bind

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <etvk_guard/plan.h>
 
+#include "context.h"
 #include "error.h"
+#include "fix.h"
 #include "operands.h"
 #include "program.h"
+#include "quirks.h"
 #include "site.h"
 
 namespace etvk_guard {
@@ -39,11 +42,12 @@ bool refused(const NormSite& site, Target target) { return plan_norm(site, targe
 // Checks one op of one delegate.
 class OpChecker {
  public:
-  OpChecker(const ProgramImpl& program, const DelegateView& delegate, const GraphView& graph, bool guarded, uint32_t index,
-            std::vector<Finding>* findings)
+  OpChecker(const ProgramImpl& program, const DelegateView& delegate, const GraphView& graph, const GraphContext& context,
+            bool guarded, uint32_t index, std::vector<Finding>* findings)
       : program_(program),
         delegate_(delegate),
         graph_(graph),
+        context_(context),
         guarded_(guarded),
         index_(index),
         findings_(findings),
@@ -59,18 +63,26 @@ class OpChecker {
       add(FindingCode::kUnknownOp, "", "no release of the Vulkan delegate that is known here has this op", false);
       return;
     }
-    norm_ = info->row_count == 0 ? nullptr : norm_args(graph_, index_);
+    norm_ = info->row_count == 0 ? nullptr : row_norm_args();
     for (uint16_t i = 0; i < info->row_count; ++i) {
       check_row(kPrepackRows[info->first_row + i]);
     }
+    check_lists(*info);
     check_constant_inputs(*info);
     check_input_dims();
+    check_quirks();
     if (norm_ != nullptr) {
       check_result();
     }
   }
 
  private:
+  // Of a norm over the last dim.
+  const NormArgs* row_norm_args() const {
+    const NormArgs* args = norm_args(graph_, index_);
+    return args != nullptr && (args->kind == NormKind::kRms || args->kind == NormKind::kLayer) ? args : nullptr;
+  }
+
   // The value at an argument's position, or -1: the op has none there. The last argument is the result.
   int32_t operand(uint32_t position) const { return position + 1 < args_ ? graph_.arg(index_, position) : -1; }
 
@@ -97,6 +109,32 @@ class OpChecker {
     }
   }
 
+  // A size that only running tells where the op reads numbers.
+  void check_lists(const OpInfo& info) {
+    for (uint32_t position = 0; position + 1 < args_ && position < 32; ++position) {
+      if (graph_.is_symbolic(graph_.arg(index_, position)) && (info.symbolic_mask >> position & 1u) == 0) {
+        const std::string name = format("argument %u", position);
+        report_at(FindingCode::kSymbolicSize, position, name, name + " is a list that holds a size which is computed while running");
+      }
+    }
+  }
+
+  void check_quirks() {
+    if (std::string wrong = wrong_groups(graph_, index_); !wrong.empty()) {
+      add(FindingCode::kConvolutionGroups, "groups", std::move(wrong), false);
+    }
+    if (std::string wrong = reduced_channels(graph_, index_); !wrong.empty()) {
+      add(FindingCode::kReducedChannels, "dim", std::move(wrong), false);
+    }
+    if (graph_.op_name(index_) == kEmbeddingOp && args_ == kEmbeddingArgs) {
+      const Fix fix = plan_fix(graph_, index_, context_);
+      if (is_misplaced(fix.embedding.indices, fix.embedding.out)) {
+        report(FindingCode::kEmbeddingPacking, "out",
+               "the result, " + tensor_text(fix.embedding.out) + ", is a texture that is not packed along its width");
+      }
+    }
+  }
+
   // A constant where the op takes a tensor of the graph only.
   void check_constant_inputs(const OpInfo& info) {
     uint32_t allowed = info.either_mask;
@@ -107,7 +145,7 @@ class OpChecker {
       const int32_t id = graph_.arg(index_, position);
       if ((allowed >> position & 1u) == 0 && graph_.kind(id) == Kind::kConstant) {
         const std::string name = format("argument %u", position);
-        add(FindingCode::kConstantInput, name, culprit(name.c_str(), id), false);
+        report_at(FindingCode::kConstantInput, position, name, culprit(name.c_str(), id));
       }
     }
   }
@@ -123,7 +161,7 @@ class OpChecker {
     for (const InputRank& row : kInputRanks) {
       if (row.op == graph_.op_name(index_) && x >= 0 && graph_.tensor(x) != nullptr &&
           graph_.describe(x).dims.size() != row.rank) {
-        add(row.code, "x", culprit("x", x), false);
+        report(row.code, "x", culprit("x", x));
       }
     }
   }
@@ -201,21 +239,24 @@ class OpChecker {
     return type > vk::GraphTypes::MAX ? "value of an unknown type" : vk::EnumNameGraphTypes(type);
   }
 
-  // What is wrong with a norm is planned for, and may be meant for the guarded runtime.
+  // What is wrong with an op may be planned for, and with a norm meant for the guarded runtime.
   void report(FindingCode code, const char* argument, std::string message) {
-    if (norm_ == nullptr) {
-      add(code, argument, std::move(message), false);
-      return;
-    }
-    const NormSite site = make_site(graph_, index_);
-    const NormPlan plan = plan_norm(site, Target::kFile);
-    const bool fixable = plan.form != Form::kRefused;
-    if (guarded_ && !refused(site, Target::kBuilder)) {
+    const Fix fix = plan_fix(graph_, index_, context_);
+    if (norm_ != nullptr && guarded_ && !refused(fix.norm, Target::kBuilder)) {
       code = FindingCode::kNeedsGuardedRuntime;
-    } else if (!fixable) {
-      message += "; repair has no rewrite: " + describe(site, plan);
+    } else if (fix.kind != FixKind::kNone && !fix.possible()) {
+      message += "; repair has no rewrite: " + fix.refusal;
     }
-    add(code, argument, std::move(message), fixable);
+    add(code, argument, std::move(message), fix.possible());
+  }
+
+  // What is wrong with an argument that the contract has no row for.
+  void report_at(FindingCode code, uint32_t position, const std::string& name, std::string message) {
+    const Fix fix = plan_fix(graph_, index_, context_);
+    if (fix.kind == FixKind::kFactor && fix.settles(position) && !fix.possible()) {
+      message += "; repair has no rewrite: " + fix.refusal;
+    }
+    add(code, name, std::move(message), fix.possible() && fix.settles(position));
   }
 
   void add(FindingCode code, const std::string& argument, std::string message, bool fixable) {
@@ -234,29 +275,13 @@ class OpChecker {
   const ProgramImpl& program_;
   const DelegateView& delegate_;
   const GraphView& graph_;
+  const GraphContext& context_;
   const bool guarded_;
   const uint32_t index_;
   std::vector<Finding>* findings_;
   const uint32_t args_;
   const NormArgs* norm_ = nullptr;  // the op is a norm with the arguments of one
 };
-
-// How many arguments each delegate of a method is called with, -1 for one that is never called. Calls that differ in this give
-// the first one's count.
-std::vector<int64_t> call_sizes(const et::ExecutionPlan& plan) {
-  std::vector<int64_t> sizes(plan.delegates() == nullptr ? 0 : plan.delegates()->size(), -1);
-  for (uint32_t i = 0; plan.chains() != nullptr && i < plan.chains()->size(); ++i) {
-    const auto* instructions = plan.chains()->Get(i)->instructions();
-    for (uint32_t j = 0; instructions != nullptr && j < instructions->size(); ++j) {
-      const et::DelegateCall* call = instructions->Get(j)->instr_args_as_DelegateCall();
-      const size_t index = call == nullptr ? sizes.size() : static_cast<size_t>(call->delegate_index());
-      if (index < sizes.size() && sizes[index] < 0) {
-        sizes[index] = call->args() == nullptr ? 0 : call->args()->size();
-      }
-    }
-  }
-  return sizes;
-}
 
 template <typename V>
 int64_t length(const V* vector) {
@@ -278,21 +303,22 @@ void check_call(const ProgramImpl& program, const DelegateView& delegate, const 
   report->findings.push_back(std::move(finding));
 }
 
-void check_delegate(const ProgramImpl& program, const DelegateView& delegate, int64_t given, Report* report) {
+void check_delegate(const ProgramImpl& program, const GraphContexts& contexts, const DelegateView& delegate, Report* report) {
   DelegateSummary summary;
   summary.method = std::string(program.plan_name(delegate.id.plan));
   summary.delegate = static_cast<int32_t>(delegate.id.index);
   summary.backend = std::string(program.backend(delegate));
   if (delegate.blob >= 0) {
     const GraphView& graph = program.blobs[static_cast<size_t>(delegate.blob)].graph;
+    const GraphContext context = contexts.of(delegate);
     const bool guarded = program.compile_spec(delegate, kGuardedSpec) != nullptr;
     summary.graph = graph.data();
     summary.graph_size = graph.size();
     summary.ops.reserve(graph.op_count());
-    check_call(program, delegate, graph, given, report);
+    check_call(program, delegate, graph, contexts.call(delegate).given, report);
     for (uint32_t i = 0; i < graph.op_count(); ++i) {
       summary.ops.push_back(graph.op_name(i));
-      OpChecker(program, delegate, graph, guarded, i, &report->findings).run();
+      OpChecker(program, delegate, graph, context, guarded, i, &report->findings).run();
     }
   }
   report->delegates.push_back(std::move(summary));
@@ -302,13 +328,10 @@ void check_delegate(const ProgramImpl& program, const DelegateView& delegate, in
 
 Error check(const Program& program, Report* into) {
   const ProgramImpl& impl = program.impl();
+  const GraphContexts contexts(impl);
   Report report;
-  std::vector<int64_t> given;
   for (const DelegateView& delegate : impl.delegates) {
-    if (delegate.id.index == 0) {  // the first of its method
-      given = call_sizes(impl.plan(delegate.id.plan));
-    }
-    check_delegate(impl, delegate, given[delegate.id.index], &report);
+    check_delegate(impl, contexts, delegate, &report);
   }
   *into = std::move(report);
   return {};

@@ -18,7 +18,14 @@ Table = dict[str, Any]
 SEVERITIES = ("info", "warning", "error")
 STOCK = ("none", "wrong", "abort")
 CONDITIONS = ("constant", "row-constant")
-REWRITES = ("none", "norm-unit-weight", "layer-norm-unit")
+REWRITES = (
+    "none",
+    "norm-unit-weight",
+    "layer-norm-unit",
+    "channel-norm-unit",
+    "runtime-linear",
+    "runtime-embedding",
+)
 BROKEN = ("runtime", "shape", "none", "mutable")
 
 PROLOGUE = """\
@@ -74,8 +81,9 @@ struct OpInfo {
   uint8_t release_mask;  // bit i: kReleases[i] registers the op
   uint16_t first_row;    // its rows are kPrepackRows[first_row .. first_row + row_count)
   uint16_t row_count;
-  uint32_t either_mask;  // bit i: argument i may be a constant, though it has no row
-  uint32_t writes_mask;  // bit i: argument i is written in place
+  uint32_t either_mask;    // bit i: argument i may be a constant, though it has no row
+  uint32_t writes_mask;    // bit i: argument i is written in place
+  uint32_t symbolic_mask;  // bit i: argument i is a list that may hold a dynamic size
 };
 
 // An op that lowering accepts, or that an older release registered, and no release here registers.
@@ -275,8 +283,8 @@ def op_rows(table: Table) -> tuple[list[str], list[str]]:
         entry = table["ops"][op]
         mine = [prepack_row(table, op, row) for row in entry["prepack"]]
         known = mask(table["releases"], entry["releases"])
-        either, writes = (bits(entry.get(key, [])) for key in ("either", "writes"))
-        ops.append(f"{{{quote(op)}, {known}, {len(rows)}, {len(mine)}, {either}, {writes}}}")
+        masks = ", ".join(bits(entry.get(key, [])) for key in ("either", "writes", "symbolic"))
+        ops.append(f"{{{quote(op)}, {known}, {len(rows)}, {len(mine)}, {masks}}}")
         rows += mine
     return rows, ops
 

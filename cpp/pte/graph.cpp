@@ -202,6 +202,14 @@ void GraphView::index_values() {
   for (uint32_t i = 0; i < count(root_->output_ids()); ++i) {
     flags_[root_->output_ids()->Get(i)] |= kOutput;
   }
+  for (uint32_t id = 0; id < value_count_; ++id) {
+    const auto* items = value_list(static_cast<int32_t>(id));
+    for (uint32_t i = 0; i < count(items); ++i) {
+      if (value_type(items->Get(i)) == vk::GraphTypes::SymInt) {
+        flags_[id] |= kSymbolic;
+      }
+    }
+  }
   for (uint32_t op_index = 0; op_index < op_count_; ++op_index) {
     const uint32_t args = arg_count(op_index);
     if (args == 0) {

@@ -54,6 +54,8 @@ class GraphView {
   // What the value is to the delegate. Anything that is neither a tensor nor Null is kScalar.
   Kind kind(int32_t id) const;
   bool is_input(int32_t id) const { return flags_[static_cast<size_t>(id)] & kInput; }
+  // A list of values, of which one is a size that only running tells.
+  bool is_symbolic(int32_t id) const { return flags_[static_cast<size_t>(id)] & kSymbolic; }
   bool is_output(int32_t id) const { return flags_[static_cast<size_t>(id)] & kOutput; }
   // The first op that writes the value, or -1.
   int32_t producer(int32_t id) const { return producers_[static_cast<size_t>(id)]; }
@@ -64,6 +66,7 @@ class GraphView {
  private:
   static constexpr uint8_t kInput = 1;
   static constexpr uint8_t kOutput = 2;
+  static constexpr uint8_t kSymbolic = 4;
   void index_values();
 
   const vk::VkGraph* root_ = nullptr;
@@ -72,7 +75,7 @@ class GraphView {
   uint64_t file_offset_ = 0;
   uint32_t op_count_ = 0;
   uint32_t value_count_ = 0;
-  std::vector<uint8_t> flags_;      // a value's kInput, kOutput
+  std::vector<uint8_t> flags_;      // a value's kInput, kOutput, kSymbolic
   std::vector<int32_t> producers_;  // a value's first writer
 };
 

@@ -59,6 +59,17 @@ int32_t GraphPatch::integer(int64_t value) {
   return add(std::move(made));
 }
 
+int32_t GraphPatch::integers(std::vector<int64_t> items) {
+  const auto found = lists_.emplace(std::move(items), -1);
+  if (found.second) {
+    NewValue made;
+    made.type = NewValue::Type::kIntList;
+    made.numbers = found.first->first;
+    found.first->second = add(std::move(made));
+  }
+  return found.first->second;
+}
+
 int32_t GraphPatch::add_constant(uint64_t offset, uint64_t length) {
   constants_.push_back({offset, length});
   return static_cast<int32_t>(count(graph_.root().constants()) + constants_.size() - 1);
@@ -73,7 +84,7 @@ uint64_t GraphPatch::size_bound() const {
       graph_.size() + kTable + 8ull * (graph_.value_count() + graph_.op_count() + count(graph_.root().constants()));
   bytes += (kTable + 8) * constants_.size();
   for (const NewValue& value : values_) {
-    bytes += 2 * kTable + 8 * (value.tensor.dims.size() + value.items.size());
+    bytes += 2 * kTable + 8 * (value.tensor.dims.size() + value.items.size() + value.numbers.size());
   }
   for (const Replacement& replacement : replacements_) {
     for (const NewOp& op : replacement.ops) {
@@ -171,6 +182,9 @@ class GraphPatchWriter {
                                  vk::CreateValueList(fbb_, fbb_.CreateVector(value.items)).Union());
       case Type::kInt:
         return vk::CreateVkValue(fbb_, vk::GraphTypes::Int, vk::CreateInt(fbb_, value.number).Union());
+      case Type::kIntList:
+        return vk::CreateVkValue(fbb_, vk::GraphTypes::IntList,
+                                 vk::CreateIntList(fbb_, fbb_.CreateVector(value.numbers)).Union());
       case Type::kNull:
         break;
     }

@@ -10,6 +10,7 @@
 #include <etvk_guard/pte.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ class GraphPatch {
   int32_t add_value_list(std::vector<int32_t> items);
   int32_t null();                  // one for the graph
   int32_t integer(int64_t value);  // one for each number
+  int32_t integers(std::vector<int64_t> items);  // one for each list of numbers
   // Returns the index of the new constant. `offset` is in the blob's bytes region.
   int32_t add_constant(uint64_t offset, uint64_t length);
   // Puts ops in an op's place; they keep its node id, so that profiles still lead to the model's node. Ops must be replaced in
@@ -55,10 +57,11 @@ class GraphPatch {
   friend class GraphPatchWriter;
 
   struct NewValue {
-    enum class Type : uint8_t { kTensor, kValueList, kNull, kInt } type = Type::kNull;
+    enum class Type : uint8_t { kTensor, kValueList, kNull, kInt, kIntList } type = Type::kNull;
     NewTensor tensor;
     std::vector<int32_t> items;
     int64_t number = 0;
+    std::vector<int64_t> numbers;
   };
   struct NewConstant {
     uint64_t offset, length;
@@ -73,6 +76,7 @@ class GraphPatch {
 
   const GraphView& graph_;
   std::vector<NewValue> values_;
+  std::map<std::vector<int64_t>, int32_t> lists_;
   std::vector<NewConstant> constants_;
   std::vector<Replacement> replacements_;
 };

@@ -11,6 +11,7 @@
 namespace etvk_guard {
 
 inline constexpr size_t kMaxRank = 4;           // of a tensor that ET-VK's norms take, and of any texture
+inline constexpr int64_t kMaxTextureSide = 16384, kMaxTextureDepth = 2048;  // what ExecuTorch's lowering takes for granted
 inline constexpr int64_t kMaxSize = INT32_MAX;  // shaders keep sizes in 32 bits
 
 // Product of sizes; -1 if a size is not in [1, kMaxSize] or the product does not fit. Empty tensors are left alone: ET-VK

@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "operands.h"
+#include "plan_channel.h"
 
 namespace etvk_guard {
 namespace {
@@ -214,7 +215,15 @@ NormPlan with_ops(const NormSite& site, const Side& weight, const Side& bias, Ta
 
 }  // namespace
 
+int64_t weight_length(const NormSite& site) {
+  const bool channels = site.kind == NormKind::kGroup || site.kind == NormKind::kBatch;
+  return channels ? site.x.dims[1] : site.x.dims.back();
+}
+
 NormPlan plan_norm(const NormSite& site, Target target) {
+  if (site.kind == NormKind::kGroup || site.kind == NormKind::kBatch) {
+    return plan_channel_norm(site, target);
+  }
   NormPlan plan;
   plan.norm_dtype = site.x.dtype;
   if (const Reason refusal = unusable(site); refusal != Reason::kLegal) {

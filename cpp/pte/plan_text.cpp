@@ -29,19 +29,24 @@ constexpr ReasonText kReasons[] = {
     {Reason::kBiasScalar, "bias-scalar"},
     {Reason::kResultShape, "result-shape"},
     {Reason::kResultDtype, "result-dtype"},
+    {Reason::kImageRank, "image-rank"},
+    {Reason::kStatistics, "statistics"},
     {Reason::kNotBroadcastable, "not-broadcastable"},
     {Reason::kUnsupportedDtype, "unsupported-dtype"},
     {Reason::kUnsupportedRank, "unsupported-rank"},
     {Reason::kNormalizedDims, "normalized-dims"},
     {Reason::kUnsupportedLayout, "unsupported-layout"},
     {Reason::kUnknownShape, "unknown-shape"},
+    {Reason::kTextureSize, "texture-size"},
 };
 
 std::string shape(const TensorDesc& desc) { return dims_text(desc.dims); }
-int64_t width(const NormSite& site) { return site.x.dims.empty() ? 0 : site.x.dims.back(); }
+bool is_channel(const NormSite& site) { return site.kind == NormKind::kGroup || site.kind == NormKind::kBatch; }
+int64_t width(const NormSite& site) { return site.x.dims.size() < (is_channel(site) ? 2 : 1) ? 0 : weight_length(site); }
 
 std::string wrong_shape(const char* operand, const TensorDesc& desc, const NormSite& site) {
-  return format("%s is a constant of shape %s, but the norm reads one row of %lld", operand, shape(desc).c_str(),
+  const char* what = desc.kind == Kind::kConstant ? "a constant" : "a run-time value";
+  return format("%s is %s of shape %s, but the norm reads one row of %lld", operand, what, shape(desc).c_str(),
                 static_cast<long long>(width(site)));
 }
 
@@ -51,6 +56,22 @@ std::string wrong_dtype(const char* operand, const TensorDesc& desc, const NormS
 
 std::string runtime(const char* operand, const TensorDesc& desc) {
   return format("%s is a run-time value of shape %s", operand, shape(desc).c_str());
+}
+
+std::string statistics(const NormSite& site) {
+  const bool mean = site.mean.kind != Kind::kConstant || site.mean.dims != std::vector<int64_t>{width(site)};
+  const TensorDesc& desc = mean ? site.mean : site.variance;
+  const char* label = mean ? "running_mean" : "running_var";
+  switch (desc.kind) {
+    case Kind::kRuntime:
+      return runtime(label, desc);
+    case Kind::kMutable:
+      return std::string(label) + " is a mutable buffer of shape " + shape(desc);
+    case Kind::kConstant:
+      return wrong_shape(label, desc, site);
+    default:
+      return std::string(label) + " is missing";
+  }
 }
 
 std::string sentence(const NormSite& site, Reason reason) {
@@ -85,6 +106,10 @@ std::string sentence(const NormSite& site, Reason reason) {
       return "the result has shape " + shape(site.out) + ", but x has " + shape(site.x);
     case Reason::kResultDtype:
       return wrong_dtype("the result", site.out, site);
+    case Reason::kImageRank:
+      return format("x has %zu dims, but the norm takes images of four", site.x.dims.size());
+    case Reason::kStatistics:
+      return statistics(site);
     case Reason::kNotBroadcastable:
       return "x, weight and bias do not broadcast to the result's shape " + shape(site.out);
     case Reason::kUnsupportedDtype:
@@ -95,6 +120,8 @@ std::string sentence(const NormSite& site, Reason reason) {
       return "normalized_shape has " + std::to_string(site.normalized_dims) + " dims, not 1";
     case Reason::kUnsupportedLayout:
       return "an operand's storage or memory layout is not one that the norm and its ops take";
+    case Reason::kTextureSize:
+      return "x with shape " + shape(site.x) + " is larger than a texture, once it has four dims";
     case Reason::kUnknownShape:
       return "an operand is no tensor that the delegate computes, or its sizes are not usable";
   }

@@ -5,49 +5,22 @@
 #include <map>
 #include <utility>
 
+#include "context.h"
 #include "error.h"
-#include "operands.h"
+#include "fix.h"
 #include "program.h"
 #include "rewrite.h"
 #include "scratch.h"
-#include "site.h"
 #include "splice.h"
-#include "verify.h"
 
 namespace etvk_guard {
 namespace {
 
-// What a delegate's compile specs say instead of ET-VK's defaults; -1: nothing.
-struct Defaults {
-  int64_t storage = -1;
-  int64_t layout = -1;
-  bool operator==(const Defaults& other) const { return storage == other.storage && layout == other.layout; }
-};
-
-int64_t number_of(const et::CompileSpec* spec) {
-  const bool is_number = spec != nullptr && count(spec->value()) == 4;
-  return is_number ? static_cast<int64_t>(load_le(spec->value()->data(), 4)) : -1;
-}
-
-Defaults defaults_of(const ProgramImpl& program, const DelegateView& delegate) {
-  return {number_of(program.compile_spec(delegate, "storage_type_override")),
-          number_of(program.compile_spec(delegate, "memory_layout_override"))};
-}
-
-void apply(const Defaults& defaults, TensorDesc* desc) {
-  if (desc->storage == Storage::kDefault && defaults.storage >= 0 && defaults.storage < 255) {
-    desc->storage = static_cast<Storage>(defaults.storage);
-  }
-  if (desc->layout == Layout::kDefault && defaults.layout >= 0 && defaults.layout < 255) {
-    desc->layout = static_cast<Layout>(defaults.layout);
-  }
-}
-
 // The sites of one blob.
 struct BlobFixes {
   std::string blocked;                   // why nothing of it can be rewritten, or ""
-  Defaults defaults;                     // of all delegates that use it
-  std::vector<NormFix> fixes;            // in order of op
+  GraphContext context;                  // of all delegates that use it
+  std::vector<Fix> fixes;                // in order of op
   std::map<uint32_t, std::string> left;  // op -> why it stays, "" if it is fixed
 };
 
@@ -55,7 +28,7 @@ constexpr uint32_t kMaxNormResults = 3;  // of a layer norm: result, mean, recip
 
 class Repairer {
  public:
-  explicit Repairer(const Program& program) : program_(program), impl_(program.impl()) {}
+  explicit Repairer(const Program& program) : program_(program), impl_(program.impl()), contexts_(impl_) {}
 
   Error run(Repair* into) {
     Report report;
@@ -106,7 +79,7 @@ class Repairer {
     }
     for (auto& [blob, fixes] : fixes_) {
       std::sort(fixes.fixes.begin(), fixes.fixes.end(),
-                [](const NormFix& a, const NormFix& b) { return a.op_index < b.op_index; });
+                [](const Fix& a, const Fix& b) { return a.op_index < b.op_index; });
     }
   }
 
@@ -124,11 +97,12 @@ class Repairer {
       if (user.blob != static_cast<int32_t>(index)) {
         continue;
       }
-      const Defaults defaults = defaults_of(impl_, user);
-      if (!first && !(defaults == fixes.defaults)) {
+      GraphContext context = contexts_.of(user);
+      context.dynamic = context.dynamic || (!first && fixes.context.dynamic);
+      if (!first && (context.storage != fixes.context.storage || context.layout != fixes.context.layout)) {
         fixes.blocked = "its blob is shared by delegates with different storage overrides";
       }
-      fixes.defaults = defaults;
+      fixes.context = context;
       first = false;
     }
     return fixes;
@@ -139,23 +113,15 @@ class Repairer {
     if (!fixes->blocked.empty()) {
       return fixes->blocked;
     }
-    if (op_index >= graph.op_count() || norm_args(graph, op_index) == nullptr) {
-      return "no rewrite is known for it";
-    }
     // Each op gets a list of its own: many that share a long one must not come to more than the file has.
-    const auto* results = graph.value_list(graph.arg(op_index, graph.arg_count(op_index) - 1));
+    const bool has_results = op_index < graph.op_count() && graph.arg_count(op_index) != 0;
+    const auto* results = has_results ? graph.value_list(graph.arg(op_index, graph.arg_count(op_index) - 1)) : nullptr;
     if (count(results) > kMaxNormResults) {
       return format("its result is a list of %u values", results->size());
     }
-    NormFix fix;
-    fix.op_index = op_index;
-    fix.site = make_site(graph, op_index);
-    for (TensorDesc* desc : {&fix.site.x, &fix.site.weight, &fix.site.bias, &fix.site.out}) {
-      apply(fixes->defaults, desc);
-    }
-    fix.plan = plan_norm(fix.site, Target::kFile);
-    if (fix.plan.form != Form::kUnit && fix.plan.form != Form::kUnitThenOps) {
-      return "no legal form is known: " + describe(fix.site, fix.plan);
+    Fix fix = plan_fix(graph, op_index, fixes->context);
+    if (!fix.possible()) {
+      return fix.kind == FixKind::kNone ? "no rewrite is known for it" : "no legal form is known: " + fix.refusal;
     }
     fixes->fixes.push_back(std::move(fix));
     return {};
@@ -241,6 +207,7 @@ class Repairer {
 
   const Program& program_;
   const ProgramImpl& impl_;
+  const GraphContexts contexts_;
   std::vector<int32_t> blobs_;           // of each finding: index of its blob, or -1
   std::map<uint32_t, BlobFixes> fixes_;  // by index of blob
 };

@@ -2,164 +2,151 @@
 //
 // A norm becomes, in this order and as far as the plan asks for it:
 //   et_vk.prepack.default     the multiplier and the addend, if they are constants (once for all norms that use one)
-//   the norm                  with ones for its weight and zeros for its bias
+//   aten.unsqueeze_copy       of x, until it has four dims (norms over channels)
+//   the norm                  with ones for its weight and zeros for its bias; a batch norm of run-time statistics in plain ops
 //   a cast                    of its result
-//   casts and clones          of the multiplier, then aten.mul.Tensor
-//   casts and clones          of the addend, then aten.add.Tensor
-// Names and arguments of the ops are those that ET-VK registers in every release from 1.3 on.
+//   casts, clones and views   of the multiplier, then aten.mul.Tensor
+//   casts, clones and views   of the addend, then aten.add.Tensor
+//   aten.squeeze_copy         of the result, to the dims that x has
 #include "rewrite.h"
 
-#include <algorithm>
-#include <map>
-#include <tuple>
-
-#include "bytes.h"
-#include "error.h"
-#include "graph_patch.h"
+#include "emit.h"
 #include "operands.h"
-#include "scratch.h"
 #include "site.h"
 
 namespace etvk_guard {
 namespace {
 
-constexpr const char* kPrepack = "et_vk.prepack.default";  // [constant, out]
-constexpr const char* kClone = "aten.clone.default";       // [in, memory_format, out]
-constexpr const char* kToCopy = "aten._to_copy.default";   // [in, five that are ignored, memory_format, out]
-constexpr const char* kToDimOrder = "dim_order_ops._to_dim_order_copy.default";  // [in, six that are ignored, out]
-constexpr const char* kMul = "aten.mul.Tensor";                                  // [a, b, out]
-constexpr const char* kAdd = "aten.add.Tensor";                                  // [a, b, alpha, out]
+constexpr const char* kMul = "aten.mul.Tensor";                    // [a, b, out]
+constexpr const char* kAdd = "aten.add.Tensor";                    // [a, b, alpha, out]
+constexpr const char* kSub = "aten.sub.Tensor";                    // [a, b, alpha, out]
+constexpr const char* kRsqrt = "aten.rsqrt.default";               // [in, out]
+constexpr const char* kUnsqueeze = "aten.unsqueeze_copy.default";  // [in, dim, out]
+constexpr const char* kSqueeze = "aten.squeeze_copy.dims";         // [in, dims, out]
 
-constexpr uint64_t kDataAlignment = 16;
-
-std::vector<uint8_t> element(DType dtype, bool one) {
-  if (dtype == DType::kFloat16) {
-    return one ? std::vector<uint8_t>{0x00, 0x3c} : std::vector<uint8_t>{0, 0};
-  }
-  return one ? std::vector<uint8_t>{0x00, 0x00, 0x80, 0x3f} : std::vector<uint8_t>{0, 0, 0, 0};
+NewTensor like(const TensorDesc& x, DType dtype, std::vector<int64_t> dims) {
+  return {dtype, std::move(dims), storage_of(x), layout_of(x), -1, -1};
 }
 
-// Constants of ones or zeros, one for each length, dtype and value, as the exporter writes constants.
-class NeutralConstants {
+// Carries out the plan of one norm.
+class NormRewriter {
  public:
-  NeutralConstants(GraphPatch* patch, uint64_t bytes_size) : patch_(*patch), size_(bytes_size) {}
+  NormRewriter(Emitter* emit, uint32_t op_index, const NormSite& site, const NormPlan& plan)
+      : emit_(*emit), graph_(emit->graph()), op_index_(op_index), site_(site), plan_(plan), args_(*norm_args(graph_, op_index)) {}
 
-  int32_t get(int64_t width, DType dtype, bool one) {
-    const auto found = ids_.emplace(std::make_tuple(width, dtype, one), -1);
-    if (found.second) {
-      found.first->second = make(width, dtype, one);
+  void run() {
+    std::vector<int32_t> norm = emit_.args_of(op_index_);
+    weight_ = at(norm, args_.weight);
+    bias_ = args_.bias < 0 ? -1 : at(norm, args_.bias);
+    const int64_t width = weight_length(site_);
+    if (plan_.unit_weight) {
+      at(norm, args_.weight) = emit_.neutral().get(width, plan_.norm_dtype, true);
     }
-    return found.first->second;
-  }
-  uint64_t bytes_size() const { return size_; }
-  std::vector<NewData> take_data() { return std::move(data_); }
-
- private:
-  int32_t make(int64_t width, DType dtype, bool one) {
-    NewData data;
-    data.pattern = element(dtype, one);
-    data.length = static_cast<uint64_t>(width) * data.pattern.size();
-    data.offset = align_up(size_, kDataAlignment);
-    size_ = align_up(data.offset + data.length, kDataAlignment);
-    NewTensor tensor;
-    tensor.dtype = dtype;
-    tensor.dims = {width};
-    tensor.constant = patch_.add_constant(data.offset, data.length);
-    data_.push_back(std::move(data));
-    return patch_.add_tensor(std::move(tensor));
-  }
-
-  GraphPatch& patch_;
-  uint64_t size_;
-  std::map<std::tuple<int64_t, DType, bool>, int32_t> ids_;
-  std::vector<NewData> data_;
-};
-
-// A tensor on its way through the ops: its id, what it is, and its memory if it is a temporary.
-struct Handle {
-  int32_t id = -1;
-  NewTensor tensor;
-  Scratch::Slot slot;
-};
-
-class GraphRewriter {
- public:
-  GraphRewriter(const GraphView& graph, uint64_t bytes_size)
-      : graph_(graph), patch_(graph), neutral_(&patch_, bytes_size), scratch_(graph) {}
-
-  void fix(const NormFix& fix) {
-    ops_.clear();
-    const NormArgs& args = *norm_args(graph_, fix.op_index);
-    NewOp norm;
-    norm.name = std::string(graph_.op_name(fix.op_index));
-    for (uint32_t i = 0; i < args.count; ++i) {
-      norm.args.push_back(graph_.arg(fix.op_index, i));
+    if (plan_.zero_bias) {
+      at(norm, args_.bias) = emit_.neutral().get(width, plan_.norm_dtype, false);
     }
-    const auto argument = [&norm](int32_t position) -> int32_t& { return norm.args[static_cast<size_t>(position)]; };
-    const int32_t weight = argument(args.weight);
-    const int32_t bias = args.bias < 0 ? -1 : argument(args.bias);
-    const int64_t width = fix.site.x.dims.back();
-    if (fix.plan.unit_weight) {
-      argument(args.weight) = neutral_.get(width, fix.plan.norm_dtype, true);
-    }
-    if (fix.plan.zero_bias) {
-      argument(args.bias) = neutral_.get(width, fix.plan.norm_dtype, false);
-    }
-    if (fix.plan.form == Form::kUnitThenOps) {
-      after_norm(fix, std::move(norm), args, weight, bias);
+    if (plan_.form == Form::kUnitThenOps) {
+      with_ops(std::move(norm));
     } else {
-      ops_.push_back(std::move(norm));
+      emit_.op_as(op_index_, std::move(norm));
     }
-    patch_.replace(fix.op_index, std::move(ops_));
-  }
-
-  Error finish(RewrittenGraph* into) {
-    RewrittenGraph made;
-    if (Error error = patch_.finish(&made.flatbuffer)) {
-      return error;
-    }
-    made.bytes_size = neutral_.bytes_size();
-    made.data = neutral_.take_data();
-    made.added_activation_bytes = scratch_.bytes();
-    *into = std::move(made);
-    return {};
   }
 
  private:
-  void after_norm(const NormFix& fix, NewOp norm, const NormArgs& args, int32_t weight, int32_t bias) {
-    const NormPlan& plan = fix.plan;
-    steps_left_ = plan.cast_norm + plan.multiply.used + plan.add.used;
-    result_.id = graph_.result(fix.op_index);
-    result_.tensor = like(fix.site.x, fix.site.out.dtype, fix.site.out.dims);
+  static int32_t& at(std::vector<int32_t>& args, int32_t position) { return args[static_cast<size_t>(position)]; }
 
-    if (plan.multiply.prepack) {
-      prepacked(weight, fix.site.weight, plan.multiply);
+  void with_ops(std::vector<int32_t> norm) {
+    steps_left_ = plan_.computed + plan_.cast_norm + plan_.multiply.used + plan_.add.used + (plan_.added_dims > 0);
+    result_ = emit_.existing(graph_.result(op_index_), site_.out);
+    if (plan_.multiply.prepack) {
+      emit_.prepacked(weight_, site_.weight, plan_.multiply.storage, plan_.multiply.layout);
     }
-    if (plan.add.prepack) {
-      prepacked(bias, fix.site.bias, plan.add);
+    if (plan_.add.prepack) {
+      emit_.prepacked(bias_, site_.bias, plan_.add.storage, plan_.add.layout);
     }
-    Handle current = temporary(like(fix.site.x, plan.norm_dtype, plan.norm_dims));
-    norm.args[static_cast<size_t>(args.out)] = norm_result(norm.args[static_cast<size_t>(args.out)], current.id);
-    ops_.push_back(std::move(norm));
-    if (plan.cast_norm) {
-      const Handle to = next(like(fix.site.x, fix.site.out.dtype, plan.norm_dims));
-      cast(current, to);
-      move(&current, to);
+    if (plan_.computed) {
+      Handle current = computed(norm);
+      return after_norm(&current);
     }
-    if (plan.multiply.used) {
-      Handle operand = prepare(weight, fix.site.weight, plan.multiply);
-      const Handle to = next(like(fix.site.x, fix.site.out.dtype, plan.multiply_dims));
-      ops_.push_back({kMul, {current.id, operand.id, to.id}});
-      scratch_.release(operand.slot);
-      move(&current, to);
+    const Handle x = lifted(at(norm, args_.x));
+    Handle current = emit_.temporary(like(site_.x, plan_.norm_dtype, plan_.norm_dims));
+    at(norm, args_.x) = x.id;
+    at(norm, args_.out) = norm_result(at(norm, args_.out), current.id);
+    emit_.op_as(op_index_, std::move(norm));
+    emit_.release(x);
+    after_norm(&current);
+  }
+
+  // (x - mean) * rsqrt(variance + eps)
+  Handle computed(std::vector<int32_t>& args) {
+    const int32_t one = emit_.patch().integer(1);
+    const Handle mean = emit_.prepare(at(args, args_.mean), site_.mean, plan_.mean);
+    const Handle centred = emit_.temporary(like(site_.x, plan_.norm_dtype, plan_.norm_dims));
+    emit_.op(kSub, {at(args, args_.x), mean.id, one, centred.id});
+    emit_.release(mean);
+    double eps = 0;
+    norm_eps(graph_, op_index_, &eps);
+    Handle scale = emit_.prepare(at(args, args_.variance), site_.variance, plan_.variance);
+    NewTensor column = scale.tensor;
+    column.mem_obj_id = -1;
+    const Handle sum = emit_.temporary(column);
+    emit_.op(kAdd, {scale.id, emit_.neutral().filled(column.dims, static_cast<float>(eps)), one, sum.id});
+    emit_.move(&scale, sum);
+    const Handle root = emit_.temporary(column);
+    emit_.op(kRsqrt, {scale.id, root.id});
+    emit_.move(&scale, root);
+    const Handle to = next(like(site_.x, plan_.norm_dtype, plan_.norm_dims));
+    emit_.op(kMul, {centred.id, scale.id, to.id});
+    emit_.release(scale);
+    emit_.release(centred);
+    return to;
+  }
+
+  void after_norm(Handle* current) {
+    const DType dtype = site_.out.dtype;
+    if (plan_.cast_norm) {
+      const Handle to = next(like(site_.x, dtype, plan_.norm_dims));
+      emit_.cast(*current, to);
+      emit_.move(current, to);
     }
-    if (plan.add.used) {
-      Handle operand = prepare(bias, fix.site.bias, plan.add);
-      const Handle to = next(result_.tensor);
-      ops_.push_back({kAdd, {current.id, operand.id, patch_.integer(1), to.id}});
-      scratch_.release(operand.slot);
-      move(&current, to);
+    if (plan_.multiply.used) {
+      const Handle operand = emit_.prepare(weight_, site_.weight, plan_.multiply);
+      const Handle to = next(like(site_.x, dtype, plan_.multiply_dims));
+      emit_.op(kMul, {current->id, operand.id, to.id});
+      emit_.release(operand);
+      emit_.move(current, to);
     }
+    if (plan_.add.used) {
+      const Handle operand = emit_.prepare(bias_, site_.bias, plan_.add);
+      const Handle to = next(plan_.added_dims > 0 ? like(site_.x, dtype, plan_.norm_dims) : result_.tensor);
+      emit_.op(kAdd, {current->id, operand.id, emit_.patch().integer(1), to.id});
+      emit_.release(operand);
+      emit_.move(current, to);
+    }
+    if (plan_.added_dims > 0) {
+      emit_.op(kSqueeze, {current->id, emit_.patch().integers(added_dims()), result_.id});
+      emit_.release(*current);
+    }
+  }
+
+  // x with its added dims.
+  Handle lifted(int32_t x) {
+    Handle current = emit_.existing(x, site_.x);
+    for (int32_t i = 0; i < plan_.added_dims; ++i) {
+      std::vector<int64_t> dims = current.tensor.dims;
+      dims.push_back(1);
+      const Handle to = emit_.temporary(like(site_.x, site_.x.dtype, dims));
+      emit_.op(kUnsqueeze, {current.id, emit_.patch().integer(static_cast<int64_t>(dims.size()) - 1), to.id});
+      emit_.move(&current, to);
+    }
+    return current;
+  }
+  std::vector<int64_t> added_dims() const {
+    std::vector<int64_t> dims;
+    for (int32_t i = 0; i < plan_.added_dims; ++i) {
+      dims.push_back(static_cast<int64_t>(site_.x.dims.size()) + i);
+    }
+    return dims;
   }
 
   // What the norm writes in place of its result: the same list with another first item, or the temporary itself.
@@ -170,94 +157,37 @@ class GraphRewriter {
     }
     std::vector<int32_t> list(items->begin(), items->end());
     list.front() = temporary_id;
-    return patch_.add_value_list(std::move(list));
+    return emit_.patch().add_value_list(std::move(list));
   }
 
-  static NewTensor like(const TensorDesc& x, DType dtype, std::vector<int64_t> dims) {
-    return {dtype, std::move(dims), storage_of(x), layout_of(x), -1, -1};
-  }
-
-  Handle temporary(NewTensor tensor) {
-    Handle made;
-    made.slot = scratch_.acquire(tensor);
-    tensor.mem_obj_id = made.slot.mem_obj_id;
-    made.tensor = tensor;
-    made.id = patch_.add_tensor(std::move(tensor));
-    return made;
-  }
   // Where the next step after the norm writes: the site's result if it is the last.
-  Handle next(NewTensor tensor) { return --steps_left_ == 0 ? result_ : temporary(std::move(tensor)); }
-  void move(Handle* current, const Handle& to) {
-    scratch_.release(current->slot);
-    *current = to;
-  }
+  Handle next(NewTensor tensor) { return --steps_left_ == 0 ? result_ : emit_.temporary(std::move(tensor)); }
 
-  // The operand as the binary op takes it.
-  Handle prepare(int32_t id, const TensorDesc& desc, const OperandSteps& steps) {
-    Handle current;
-    current.id = id;
-    current.tensor = {desc.dtype, desc.dims, storage_of(desc), layout_of(desc), -1, -1};
-    if (steps.prepack) {
-      current = prepacked(id, desc, steps);
-    }
-    if (steps.cast) {
-      NewTensor tensor = current.tensor;
-      tensor.dtype = steps.dtype;
-      const Handle to = temporary(std::move(tensor));
-      cast(current, to);
-      move(&current, to);
-    }
-    if (steps.relayout) {
-      const Handle to = temporary({steps.dtype, desc.dims, steps.storage, steps.layout, -1, -1});
-      ops_.push_back({kClone, {current.id, patch_.null(), to.id}});
-      move(&current, to);
-    }
-    return current;
-  }
-
-  // A constant as a tensor; it keeps its dtype. All norms that use it share one.
-  Handle prepacked(int32_t id, const TensorDesc& desc, const OperandSteps& steps) {
-    const auto found = prepacked_.emplace(std::make_tuple(id, steps.storage, steps.layout), Handle());
-    Handle& made = found.first->second;
-    if (found.second) {
-      made.tensor = {desc.dtype, desc.dims, steps.storage, steps.layout, -1, -1};
-      made.id = patch_.add_tensor(made.tensor);
-      ops_.push_back({kPrepack, {id, made.id}});
-    }
-    return made;
-  }
-
-  // Buffers have an op that converts. For textures, the op that converts between float and half is a blit, which does not
-  // follow a change of shape at run time; a clone reads through a sampler, which converts, and does.
-  void cast(const Handle& from, const Handle& to) {
-    const int32_t none = patch_.null();
-    if (to.tensor.storage == Storage::kBuffer) {
-      ops_.push_back({kToDimOrder, {from.id, none, none, none, none, none, none, to.id}});
-    } else if (is_float(from.tensor.dtype)) {
-      ops_.push_back({kClone, {from.id, none, to.id}});
-    } else {
-      ops_.push_back({kToCopy, {from.id, none, none, none, none, none, none, to.id}});
-    }
-  }
-
+  Emitter& emit_;
   const GraphView& graph_;
-  GraphPatch patch_;
-  NeutralConstants neutral_;
-  Scratch scratch_;
-  std::map<std::tuple<int32_t, Storage, Layout>, Handle> prepacked_;
-  std::vector<NewOp> ops_;  // of the site at hand
-  Handle result_;           // the site's
-  int steps_left_ = 0;      // of the site, after the norm
+  const uint32_t op_index_;
+  const NormSite& site_;
+  const NormPlan& plan_;
+  const NormArgs& args_;
+  int32_t weight_ = -1, bias_ = -1;
+  Handle result_;
+  int steps_left_ = 0;  // after the norm
 };
 
 }  // namespace
 
-Error rewrite_graph(const GraphView& graph, const std::vector<NormFix>& fixes, uint64_t bytes_size, RewrittenGraph* into) {
-  GraphRewriter rewriter(graph, bytes_size);
-  for (const NormFix& fix : fixes) {
-    rewriter.fix(fix);
+Error rewrite_graph(const GraphView& graph, const std::vector<Fix>& fixes, uint64_t bytes_size, RewrittenGraph* into) {
+  Emitter emit(graph, bytes_size);
+  for (const Fix& fix : fixes) {
+    emit.begin();
+    if (fix.kind == FixKind::kNorm) {
+      NormRewriter(&emit, fix.op_index, fix.norm, fix.norm_plan).run();
+    } else {
+      rewrite_op(&emit, fix);
+    }
+    emit.end(fix.op_index);
   }
-  return rewriter.finish(into);
+  return emit.finish(into);
 }
 
 }  // namespace etvk_guard

@@ -9,17 +9,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "fix.h"
 #include "graph.h"
 
 namespace etvk_guard {
-
-// A norm to rewrite: the op must be one for which norm_args() is not null, the plan Form::kUnit or Form::kUnitThenOps for
-// Target::kFile.
-struct NormFix {
-  uint32_t op_index = 0;
-  NormSite site;
-  NormPlan plan;
-};
 
 // Constant data to append to the blob's bytes region: `pattern` repeated to `length` bytes.
 struct NewData {
@@ -35,7 +28,13 @@ struct RewrittenGraph {
   uint64_t added_activation_bytes = 0;  // upper bound of what the temporaries take on the GPU
 };
 
-// `fixes` in order of op_index; `bytes_size`: of the blob's bytes region as it is. kUnsupportedSchema, kTooLarge.
-Error rewrite_graph(const GraphView& graph, const std::vector<NormFix>& fixes, uint64_t bytes_size, RewrittenGraph* into);
+class Emitter;
+
+// Emits what stands in the place of an op that is no norm.
+void rewrite_op(Emitter* emit, const Fix& fix);
+
+// `fixes` must be possible, in order of op_index; `bytes_size`: of the blob's bytes region as it is. kUnsupportedSchema,
+// kTooLarge.
+Error rewrite_graph(const GraphView& graph, const std::vector<Fix>& fixes, uint64_t bytes_size, RewrittenGraph* into);
 
 }  // namespace etvk_guard

@@ -267,6 +267,20 @@ def plan_norm(
         collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ],
     normalized_dims: typing.SupportsInt | typing.SupportsIndex,
+    mean: tuple[
+        str,
+        typing.SupportsInt | typing.SupportsIndex,
+        typing.SupportsInt | typing.SupportsIndex,
+        typing.SupportsInt | typing.SupportsIndex,
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    ],
+    variance: tuple[
+        str,
+        typing.SupportsInt | typing.SupportsIndex,
+        typing.SupportsInt | typing.SupportsIndex,
+        typing.SupportsInt | typing.SupportsIndex,
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    ],
     target: str,
 ) -> tuple[
     str,
@@ -278,9 +292,10 @@ def plan_norm(
     int,
     list[int],
     bool,
-    tuple[bool, bool, bool, int, int, int, str, int] | None,
-    tuple[bool, bool, bool, int, int, int, str, int] | None,
+    tuple[bool, bool, bool, int, int, int, str, int, list[int]] | None,
+    tuple[bool, bool, bool, int, int, int, str, int, list[int]] | None,
     list[int],
+    int,
 ]:
     """
     The legal form of a norm, and why.

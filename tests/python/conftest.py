@@ -35,6 +35,7 @@ def stock(pytestconfig: pytest.Config) -> Callable[[str], Path]:
 
 def _key() -> str:
     """Names what the files depend on: the table, how it is lowered, torch and executorch."""
-    parts = [(HERE / name).read_bytes() for name in ("models.py", "norms.py", "exporting.py")]
+    names = ("model", "models", "norms", "op_models", "op_modules", "exporting")
+    parts = [(HERE / f"{name}.py").read_bytes() for name in names]
     parts += [importlib.metadata.version(name).encode() for name in ("torch", "executorch")]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

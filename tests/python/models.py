@@ -4,17 +4,32 @@
 Each row is a module, its inputs and how it is lowered with the stock `VulkanPartitioner`, and says
 what stock does with the result: "right", "abort" (it throws while the method loads) or "wrong"
 (silently wrong values). Weights and inputs are seeded: the same row always gives the same file.
+The rows of op_models.py, around other ops, are in the table too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from model import (
+    ADD,
+    CAST,
+    CLONE,
+    LAYER,
+    LINEAR,
+    MUL,
+    PREPACK,
+    RMS,
+    SIGMOID,
+    SIN,
+    SUB,
+    Model,
+)
 from norms import (
     CastWeight,
     DiTBlock,
@@ -24,7 +39,6 @@ from norms import (
     LayerNorm,
     LayerNormRuntime,
     LayerNormRuntimeWeight,
-    LinearRuntime,
     OnePlus,
     Parameter,
     Runtime,
@@ -36,45 +50,7 @@ from norms import (
     Split,
     rand,
 )
-
-Stock = Literal["right", "abort", "wrong"]
-Inputs = tuple[Tensor, ...]
-
-
-@dataclass(frozen=True)
-class Model:
-    """One row of the table.
-
-    Attributes:
-        make: makes the module, in eval mode.
-        inputs: makes the inputs of `forward`; with `methods`, of every method.
-        stock: what a stock delegate does with the stock-lowered file.
-        codes: codes of the findings, one a faulty argument, in the file's order.
-        ops: the ops of each delegate as stock lowers them.
-        repaired: the ops of each delegate after repair; None where they are `ops`.
-        options: compile options of the VulkanPartitioner.
-        dynamic: `dynamic_shapes` of `torch.export.export`.
-        methods: further methods of the program, by name ("forward" is `make`).
-        tolerance: relative to the largest value of eager's result.
-    """
-
-    make: Callable[[], nn.Module]
-    inputs: Callable[[], Inputs]
-    stock: Stock = "right"
-    codes: tuple[str, ...] = ()
-    ops: tuple[tuple[str, ...], ...] = ()
-    repaired: tuple[tuple[str, ...], ...] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    dynamic: Any = None
-    methods: Mapping[str, Callable[[], nn.Module]] = field(default_factory=dict)
-    tolerance: float = 1e-5
-
-
-PREPACK, ADD, MUL = "et_vk.prepack.default", "aten.add.Tensor", "aten.mul.Tensor"
-SUB, SIN, SIGMOID = "aten.sub.Tensor", "aten.sin.default", "aten.sigmoid.default"
-CAST, CLONE = "dim_order_ops._to_dim_order_copy.default", "aten.clone.default"
-LINEAR = "aten.linear.default"
-RMS, LAYER = "et_vk.rms_norm.default", "aten.native_layer_norm.default"
+from op_models import OP_MODELS
 
 X = (2, 8, 64)
 HALF = torch.float16
@@ -280,9 +256,6 @@ _PROGRAMS = {
         ops=((PREPACK, PREPACK, LINEAR, ADD, RMS),),
         repaired=((PREPACK, PREPACK, LINEAR, ADD, RMS, MUL),),
     ),
-    "linear_runtime": Model(
-        LinearRuntime, _x((32, 64), x=(8, 64)), stock="abort", codes=("EG201",), ops=((LINEAR,),)
-    ),
 }
 
 _LAYER_NORMS = {
@@ -329,4 +302,5 @@ MODELS: Mapping[str, Model] = {
     **_IN_BUFFERS,
     **_PROGRAMS,
     **_LAYER_NORMS,
+    **OP_MODELS,
 }

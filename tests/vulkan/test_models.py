@@ -20,7 +20,8 @@ NORM_CODES = {"EG101", "EG102", "EG103", "EG104", "EG105", "EG106", "EG107", "EG
 # Rows whose only faults are those of norms: what the builder and the repair are for.
 NORMS = [name for name, model in MODELS.items() if set(model.codes) <= NORM_CODES]
 OTHERS = [name for name in MODELS if name not in NORMS]
-WRONG = [name for name in NORMS if MODELS[name].stock == "wrong"]
+REPAIRED = [name for name in OTHERS if MODELS[name].repaired is not None]
+WRONG = [name for name in MODELS if MODELS[name].stock == "wrong"]
 ABORTING = [name for name in NORMS if MODELS[name].stock == "abort"]
 
 
@@ -79,7 +80,12 @@ def test_stock_throws(stock, name):
         load_all()
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", REPAIRED)
+def test_repaired_ops_on_stock(stock, name):
+    assert_right(name, runtime.load(stock(name), "repair"))
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if MODELS[name].stock == "abort"])
 def test_what_is_no_norm_stays_as_it_is(stock, name):
     """Other ops keep their fault: the builder is for norms alone."""
     with pytest.raises(runtime.RuntimeFailedError, match="EG507"):

@@ -98,10 +98,19 @@ def _finding(info: contract.FindingInfo) -> str:
     )
 
 
+def _repaired(info: contract.FindingInfo) -> str:
+    """Whether a repair exists for all the ops that the finding is about."""
+    if info.repair is None:
+        return "-"
+    codes = ((row, way) for row in contract.rows() for way in row.broken)
+    some = any(row.broken[way] == info.code and row.rewrite is None for row, way in codes)
+    return "some ops" if some else "yes"
+
+
 def _findings() -> list[str]:
     head = ("Code", "Name", "Severity", "Stock", "Repaired in a file", "What")
     rows = [
-        (i.code, i.name, i.severity, _STOCK[i.stock], "yes" if i.repair else "-", i.title)
+        (i.code, i.name, i.severity, _STOCK[i.stock], _repaired(i), i.title)
         for i in contract.findings()
     ]
     return [

@@ -14,6 +14,7 @@ from typing import Any
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from etvk_guard.contract.groups import wrong_groups
 from etvk_guard.lowering.graph import arg, dims, op_name, shape_of, static
 
 __all__ = ["LIMITS", "Limit", "cut_kernel", "pair", "resampling"]
@@ -69,19 +70,13 @@ def _images(node: Node) -> str:
 
 
 def _groups(node: Node) -> str:
-    """Groups of a convolution of images that stock computes wrongly: it reads channels by fours."""
+    """Groups of a convolution of images that stock computes wrongly."""
     weight = shape_of(node.args[1]) if op_name(node) == _CONVOLUTION else None
-    if weight is None or len(weight) != _IMAGE_RANK:
-        return ""
     groups = arg(node, 8, "groups")
-    if groups == 1:
+    if weight is None or not isinstance(groups, int):
         return ""
-    if arg(node, 6, "transposed"):
-        return "it is transposed, and in groups"
-    depthwise = weight[0] == groups and weight[1] == 1
-    if depthwise or (weight[0] // groups % 4 == 0 and weight[1] % 4 == 0):
-        return ""
-    return f"its groups, with a weight {dims(node.args[1])}, are not of fours of channels"
+    sizes = [size if isinstance(size, int) else 0 for size in weight]
+    return wrong_groups(sizes, groups, bool(arg(node, 6, "transposed")))
 
 
 def pair(numbers: Any) -> list[int]:

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import copy
+import types
 from typing import Any
 
-from executorch.backends.vulkan._passes import SqueezeUnsqueezeInputs
+from executorch.backends.vulkan import utils
+from executorch.backends.vulkan._passes import SqueezeUnsqueezeInputs, TagMemoryMetaPass
+from executorch.backends.vulkan.op_registry import get_op_features
 from executorch.backends.xnnpack._passes import FuseBatchNormPass
 from executorch.exir.pass_base import ExportPass
 from torch.fx import Node
 
+from etvk_guard.lowering import _compat
 from etvk_guard.lowering.graph import edge, is_op
 
-__all__ = ["PASSES", "CarefulBatchNorm", "CarefulSqueeze"]
+__all__ = ["PASSES", "CarefulBatchNorm", "CarefulMemory", "CarefulSqueeze"]
 
 _TRANSPOSED, _GROUPS = 6, 8
 
@@ -52,8 +57,36 @@ class CarefulSqueeze(SqueezeUnsqueezeInputs):  # type: ignore[misc]
         return super().call_operator(op, args, kwargs, meta)
 
 
+def _features(target: Any) -> Any:
+    """What stock's registry says of an op, except where its shader does not do what is said.
+
+    The shader of an embedding fills texels along the width. Stock takes any other packing for
+    equally good, and picks one where the table has more rows than a texture: silently wrong.
+    """
+    features = get_op_features(target)
+    if target != edge.embedding.default or features.inputs_storage.vals != [utils.ANY_STORAGE]:
+        return features
+    careful = copy.copy(features)
+    careful.inputs_storage = utils.TensorRepSetList(utils.CONTIGUOUS_ANY)
+    careful.outputs_storage = utils.TensorRepSetList(utils.CONTIGUOUS_ANY)
+    return careful
+
+
+class CarefulMemory(TagMemoryMetaPass):  # type: ignore[misc]
+    """Chooses storage and memory layout of each value, by what its ops really take."""
+
+
+for _name, _function in vars(TagMemoryMetaPass).items():
+    if (
+        isinstance(_function, types.FunctionType)
+        and "get_op_features" in _function.__code__.co_names
+    ):
+        setattr(CarefulMemory, _name, _compat.rebind(_function, {"get_op_features": _features}))
+
+
 PASSES = {
     "FuseBatchNormPass": CarefulBatchNorm,
     "SqueezeUnsqueezeInputs": CarefulSqueeze,
+    "TagMemoryMetaPass": CarefulMemory,
 }
 """By the names that stock's preprocessing looks up."""

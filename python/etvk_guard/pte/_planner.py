@@ -56,6 +56,7 @@ class OperandSteps:
             "one" row for all, "batch" (one for each group of consecutive rows), "full" (one for
             each row) or "other".
         shared_rows: of "batch": rows of x that share one row of the operand; else 0.
+        view: of a norm over channels: the sizes that it is viewed as, [1, C, 1, 1]; else empty.
     """
 
     prepack: bool
@@ -66,6 +67,7 @@ class OperandSteps:
     layout: int
     rows: Literal["one", "batch", "full", "other"]
     shared_rows: int
+    view: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class NormPlan:
         multiply: what is done to the multiplier; None: there is no multiply.
         add: what is done to the addend; None: there is no add.
         multiply_dims: sizes of the product, before the addition.
+        added_dims: of a norm over channels: so many dims of size 1 are put after x's, and taken
+            from the result.
     """
 
     form: str
@@ -101,32 +105,39 @@ class NormPlan:
     multiply: OperandSteps | None
     add: OperandSteps | None
     multiply_dims: tuple[int, ...]
+    added_dims: int
 
 
 def plan_norm(
-    kind: Literal["rms", "layer"],
+    kind: Literal["rms", "layer", "group", "batch"],
     x: TensorDesc,
     weight: TensorDesc,
     out: TensorDesc,
     bias: TensorDesc | None = None,
     *,
     normalized_dims: int = 1,
+    mean: TensorDesc | None = None,
+    variance: TensorDesc | None = None,
     target: Target = "lowering",
 ) -> NormPlan:
     """The legal form of `out = norm(x) * weight (+ bias)`.
 
     Args:
-        kind: an RMS norm, which has no bias, or a layer norm.
+        kind: an RMS norm, which has no bias, a layer, group or batch norm.
         x: the norm's input.
         weight: the multiplier.
         out: the tensor that the site must produce.
         bias: the addend.
         normalized_dims: length of a layer norm's normalized shape.
+        mean: the mean that a batch norm is given.
+        variance: the variance that a batch norm is given.
         target: who will carry the plan out: they differ in what they can do.
     """
     rows = (_row(x), _row(weight), _row(bias or TensorDesc()), _row(out))
-    made = _native.plan_norm(kind, *rows, normalized_dims, target)
-    form, reason, problem, message, unit, zero, dtype, dims, cast, multiply, add, product = made
+    given = (_row(mean or TensorDesc()), _row(variance or TensorDesc()))
+    made = _native.plan_norm(kind, *rows, normalized_dims, *given, target)
+    form, reason, problem, message, unit, zero, dtype, dims, cast = made[:9]
+    multiply, add, product, added = made[9:]
     return NormPlan(
         form,
         reason,
@@ -140,11 +151,12 @@ def plan_norm(
         multiply=_steps(multiply),
         add=_steps(add),
         multiply_dims=tuple(product),
+        added_dims=added,
     )
 
 
 def _steps(row: tuple[Any, ...] | None) -> OperandSteps | None:
-    return None if row is None else OperandSteps(*row)
+    return None if row is None else OperandSteps(*(*row[:8], tuple(row[8])))
 
 
 def _row(desc: TensorDesc) -> tuple[str, int, int, int, list[int]]:

@@ -97,6 +97,6 @@ class Call:
         tensor = self.declared(index)
         return self.graph.storage(tensor) != BUFFER and self.graph.layout(tensor) == CHANNELS_PACKED
 
-    def abort(self, message: str) -> errors.StockAbortError:
-        """What to raise where a check of the stock delegate fails."""
-        return errors.stock_abort(message, self.where)
+    def abort(self, message: str, code: str | None = None) -> errors.StockAbortError:
+        """What to raise where a check of the stock delegate fails; the code of the finding."""
+        return errors.stock_abort(message, self.where, code)

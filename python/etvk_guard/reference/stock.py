@@ -27,6 +27,21 @@ RELEASE: Final = "1.5"
 POISON: Final = float("nan")
 
 
+_IMAGE_RANK: Final = 4
+_REDUCTIONS: Final = frozenset(
+    f"aten.{name}"
+    for name in (
+        "mean.dim",
+        "sum.dim_IntList",
+        "amax.default",
+        "amin.default",
+        "_softmax.default",
+        "_log_softmax.default",
+        "var.dim",
+    )
+)
+
+
 def check_op(graph: Graph, op_index: int, where: Where) -> None:
     """Raise StockAbortError if stock throws on an argument of this op while the method loads."""
     op = graph.ops[op_index]
@@ -46,6 +61,43 @@ def check_op(graph: Graph, op_index: int, where: Where) -> None:
         if effect == "abort":
             message = f"stock aborts while loading: {op.name}, {row.name} is {_SAID[broken]}"
             raise errors.stock_abort(message, replace(where, argument=row.name), code)
+    if op.name in _REDUCTIONS and _reduces_channels(graph, op.args):
+        message = f"stock aborts while loading: {op.name} over the second of four dims"
+        raise errors.stock_abort(message, replace(where, argument="dim"), "EG209")
+    constants = {row.arg for row in info.prepack} | set(info.either)
+    for place, value_id in enumerate(op.args[:-1]):
+        at = replace(where, argument=f"argument {place}")
+        if place not in info.symbolic and _is_symbolic(graph, value_id):
+            message = f"stock aborts while loading: {op.name}, argument {place} holds a size"
+            raise errors.stock_abort(message, at, "EG206")
+        if place not in constants and _is_tref(graph, value_id):
+            message = f"stock aborts while loading: {op.name}, argument {place} is a constant"
+            raise errors.stock_abort(message, at, "EG204")
+
+
+def _reduces_channels(graph: Graph, args: tuple[int, ...]) -> bool:
+    """Whether the second of four dims is reduced, of several batches (`Reduce.cpp`)."""
+    x, reduced = (graph.values[value_id] for value_id in args[:2])
+    if x.kind != "tensor" or len(x.value.dims) != _IMAGE_RANK or x.value.dims[0] == 1:
+        return False
+    listed = reduced.value if reduced.kind == "int_list" else [reduced.value]
+    return any(isinstance(dim, int) and dim % _IMAGE_RANK == 1 for dim in listed)
+
+
+def _is_tref(graph: Graph, value_id: int) -> bool:
+    """Whether a value is a constant that nothing has copied to the GPU."""
+    value = graph.values[value_id]
+    if value.kind != "tensor" or value.value.constant_id < 0 or value_id in graph.input_ids:
+        return False
+    return all(op.args[-1] != value_id for op in graph.ops)
+
+
+def _is_symbolic(graph: Graph, value_id: int) -> bool:
+    """Whether a value is a list that holds a size which only running tells."""
+    value = graph.values[value_id]
+    return value.kind == "value_list" and any(
+        graph.values[item].kind == "symint" for item in value.value
+    )
 
 
 _SAID: Final = {"runtime": "computed at run time, not a constant", "none": "missing"}

@@ -56,6 +56,7 @@ int GraphBuilder::input(const std::vector<uint32_t>& dims, int8_t dtype, uint8_t
 
 int GraphBuilder::null() { return add(vk::GraphTypes::Null, vk::CreateNull(fbb_).Union()); }
 int GraphBuilder::integer(int64_t value) { return add(vk::GraphTypes::Int, vk::CreateInt(fbb_, value).Union()); }
+int GraphBuilder::boolean(bool value) { return add(vk::GraphTypes::Bool, vk::CreateBool(fbb_, value).Union()); }
 int GraphBuilder::number(double value) { return add(vk::GraphTypes::Double, vk::CreateDouble(fbb_, value).Union()); }
 int GraphBuilder::symint(int32_t value) { return add(vk::GraphTypes::SymInt, vk::CreateSymInt(fbb_, value).Union()); }
 

@@ -35,6 +35,7 @@ class GraphBuilder {
   int null();
   int integer(int64_t value);
   int number(double value);
+  int boolean(bool value);
   int int_list(const std::vector<int64_t>& items);
   int value_list(const std::vector<int32_t>& items);
   int symint(int32_t value);

@@ -32,7 +32,50 @@ void linear(GraphBuilder& g, int weight, int bias) {
   g.op("aten.linear.default", {g.input({2, 4}), weight, bias, g.tensor({2, 8})});
 }
 
+// A convolution of images with a weight of `out` by `in` by kernel by kernel.
+void convolution(GraphBuilder& g, uint32_t out, uint32_t in, uint32_t kernel, int64_t groups, bool transposed = false,
+                 const char* name = "aten.convolution.default") {
+  const int x = g.input({1, static_cast<uint32_t>(in * groups), 5, 5});
+  const int weight = g.constant({out, in, kernel, kernel});
+  const int ones = g.int_list({1, 1}), zeros = g.int_list({0, 0});
+  const int flag = g.boolean(transposed);
+  std::vector<int32_t> args{x, weight, g.null(), ones, zeros, ones, flag, zeros, g.integer(groups)};
+  if (std::string(name) != "aten.convolution.default") {
+    args.insert(args.end(), {g.number(0), g.number(6)});
+  }
+  args.push_back(g.tensor({1, out, 5, 5}));
+  g.op(name, args);
+}
+
+const Expected kGroups{{FindingCode::kConvolutionGroups, "groups"}};
+
 const Case kCases[] = {
+    {"convolution", [](GraphBuilder& g) { convolution(g, 6, 3, 3, 1); }, {}},
+    {"convolution_depthwise", [](GraphBuilder& g) { convolution(g, 6, 1, 3, 6); }, {}},
+    {"convolution_depthwise_point", [](GraphBuilder& g) { convolution(g, 6, 1, 1, 6); }, {}},
+    {"convolution_groups_of_fours", [](GraphBuilder& g) { convolution(g, 8, 4, 3, 2); }, {}},
+    {"convolution_groups_in", [](GraphBuilder& g) { convolution(g, 8, 2, 3, 2); }, kGroups, "no multiple of four"},
+    {"convolution_groups_out", [](GraphBuilder& g) { convolution(g, 6, 4, 3, 2); }, kGroups, "weight is [6, 4, 3, 3]"},
+    {"convolution_groups_point", [](GraphBuilder& g) { convolution(g, 8, 4, 1, 2); }, kGroups, "1 by 1"},
+    {"convolution_groups_transposed", [](GraphBuilder& g) { convolution(g, 8, 4, 3, 2, true); }, kGroups, "transposed"},
+    {"convolution_transposed", [](GraphBuilder& g) { convolution(g, 8, 4, 3, 1, true); }, {}},
+    {"convolution_groups_clamped",
+     [](GraphBuilder& g) { convolution(g, 8, 2, 3, 2, false, "et_vk.conv_with_clamp.default"); },
+     kGroups,
+     "groups is 2"},
+    {"pad_by_a_dynamic_size",
+     [](GraphBuilder& g) {
+       const int pad = g.value_list({g.integer(0), g.symint(3)});
+       g.op("aten.constant_pad_nd.default", {g.input({2, 4}), pad, g.null(), g.tensor({2, 7})});
+     },
+     {{FindingCode::kSymbolicSize, "argument 1"}},
+     "computed while running"},
+    {"view_by_a_dynamic_size",
+     [](GraphBuilder& g) {
+       const int sizes = g.value_list({g.integer(2), g.symint(4)});
+       g.op("aten.view_copy.default", {g.input({8}), sizes, g.tensor({2, 4})});
+     },
+     {}},
     {"rms_leaf", [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), g.constant({4}), {1, 7, 4}); }, {}},
     {"rms_leaf_with_leading_ones",
      [](GraphBuilder& g) { g.rms_norm(g.input({1, 7, 4}), g.constant({1, 1, 4}), {1, 7, 4}); },

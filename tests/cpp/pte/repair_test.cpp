@@ -245,5 +245,22 @@ TEST(Repair, PartOfAnOp) {
   EXPECT_EQ(made->repair.remaining[0].code, FindingCode::kConstantInput);
 }
 
+// The same where the rewrite takes the op away.
+TEST(Repair, AllOfAnOp) {
+  GraphBuilder graph;
+  const int table = graph.input({12, 4});
+  const int indices = graph.input({5}, 3);
+  const int size = graph.value_list({graph.symint(3)});
+  const int out = graph.tensor({5, 4});
+  graph.op("aten.embedding.default", {table, indices, graph.constant({1}), size, graph.null(), out});
+  const auto made = run(program_of(graph).build());
+  ASSERT_FALSE(made->error) << made->error.message;
+  EXPECT_EQ(made->repair.repaired.size(), 3u);
+  EXPECT_TRUE(made->repair.remaining.empty());
+  EXPECT_EQ(ops(made->fixed_program.impl(), 0),
+            (std::vector<std::string>{"aten.clone.default", "aten.clone.default", "aten.index_select.default",
+                                      "aten.clone.default"}));
+}
+
 }  // namespace
 }  // namespace etvk_guard::testing

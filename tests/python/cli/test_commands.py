@@ -48,9 +48,9 @@ def test_repair_of_a_clean_program_copies_it(cli: Cli, stock: Stock, tmp_path: P
 
 
 def test_repair_says_what_remains(cli: Cli, stock: Stock, tmp_path: Path) -> None:
-    """A linear with a run-time weight has no rewrite inside a file."""
+    """A convolution with a run-time weight has no rewrite inside a file."""
     out = tmp_path / "out.pte"
-    outcome = cli("repair", stock("linear_runtime"), "-o", out)
+    outcome = cli("repair", stock("convolution_runtime"), "-o", out)
     assert outcome.code == 1
     assert "1 finding remains:" in outcome.out
     assert "nothing that can be repaired, copied as it is" in outcome.out

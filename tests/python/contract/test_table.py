@@ -63,6 +63,10 @@ FINDINGS = {
     "EG203": ("prepack-shape", "wrong"),
     "EG204": ("constant-input", "abort"),
     "EG205": ("prepack-ignored", "wrong"),
+    "EG206": ("symbolic-size", "abort"),
+    "EG207": ("convolution-groups", "wrong"),
+    "EG208": ("embedding-packing", "wrong"),
+    "EG209": ("reduced-channels", "abort"),
     "EG301": ("unknown-op", "none"),
     "EG302": ("needs-guarded-runtime", "abort"),
     "EG303": ("missing-op", "abort"),
@@ -139,7 +143,14 @@ def test_row(op: str, row: dict[str, Any]) -> None:
     assert need <= set(row) <= need | {"note", "lowering", "builder"}
     assert entry["args"][row["arg"]] == row["name"]
     assert row["condition"] in ("constant", "row-constant")
-    assert row["rewrite"] in (None, "norm-unit-weight", "layer-norm-unit")
+    assert row["rewrite"] in (
+        None,
+        "norm-unit-weight",
+        "layer-norm-unit",
+        "channel-norm-unit",
+        "runtime-linear",
+        "runtime-embedding",
+    )
     assert set(row["broken"]) <= {"runtime", "shape", "none", "mutable"}
     assert "runtime" in row["broken"]
     assert ("none" in row["broken"]) == (not row["none_ok"])
@@ -154,7 +165,10 @@ def test_row_agrees_with_its_finding(op: str, row: dict[str, Any]) -> None:
     assert set(row["releases"].values()) == {FINDINGS[code][1]}
     repairs = {info["code"]: info["repair"] for info in TABLE["findings"]}
     for way, finding in row["broken"].items():
-        assert (repairs[finding] is not None) == (row["rewrite"] is not None and way != "mutable")
+        if row["rewrite"] is not None and way != "mutable":
+            assert repairs[finding] is not None
+        elif finding.startswith("EG1") or way == "mutable":
+            assert repairs[finding] is None
 
 
 @pytest.mark.parametrize("op", TABLE["missing"])

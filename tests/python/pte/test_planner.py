@@ -65,7 +65,7 @@ def test_layer_norm_with_a_run_time_bias() -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "match"),
     [
-        ("group", {}, "unknown norm 'group'"),
+        ("instance", {}, "unknown norm 'instance'"),
         ("rms", {"target": "device"}, "unknown target 'device'"),
         ("rms", {"weight": TensorDesc("variable")}, "unknown kind 'variable'"),  # type: ignore[arg-type]
     ],

@@ -36,12 +36,14 @@ struct TensorDesc {
   std::vector<int64_t> dims;  // sizes, outermost first; empty: rank 0
 };
 
-enum class NormKind : uint8_t { kRms, kLayer };
+// RMS and layer norms are over the last dim, D: their weight is a row. Group and batch norms have a weight for each channel, C.
+enum class NormKind : uint8_t { kRms, kLayer, kGroup, kBatch };
 
 struct NormSite {
   NormKind kind = NormKind::kRms;
-  TensorDesc x, weight, bias, out;  // bias: kLayer only. out: the tensor the site must produce
+  TensorDesc x, weight, bias, out;  // bias: not for kRms. out: the tensor the site must produce
   int32_t normalized_dims = 1;      // kLayer: length of normalized_shape
+  TensorDesc mean = {}, variance = {};  // kBatch
 };
 
 // Who asks: they differ in what they can do.
@@ -67,8 +69,11 @@ enum class Reason : uint8_t {
   kBiasRuntime, kBiasMutable, kBiasShape, kBiasMissing, kBiasDtype, kBiasScalar,
   kResultShape,           // the multiply broadcasts the result up
   kResultDtype,           // result dtype differs from x's
+  kImageRank,             // kGroup, kBatch: x is not four-dimensional
+  kStatistics,            // kBatch: mean or variance is not a constant of one element for each channel
   // refusals
   kNotBroadcastable, kUnsupportedDtype, kUnsupportedRank, kNormalizedDims, kUnsupportedLayout, kUnknownShape,
+  kTextureSize,           // kGroup, kBatch: x with its added dims is larger than a texture
 };
 
 // Which rows of an operand belong to which rows of x (a row: the D values along the last dim).
@@ -91,21 +96,31 @@ struct OperandSteps {
   Layout layout = Layout::kDefault;
   Rows rows = Rows::kNone;
   int64_t shared_rows = 0;  // Rows::kBatch: consecutive rows of x that share one row of the operand
+  // kGroup, kBatch: then aten.view_copy.default to these sizes, [1, C, 1, 1] or so, in `view_layout`. Empty: no view.
+  std::vector<int64_t> view;
+  Layout view_layout = Layout::kDefault;
 };
 
 struct NormPlan {
   Form form = Form::kRefused;
   Reason reason = Reason::kLegal;   // of the form: why it is not kStock, or why it is kRefused
   Reason problem = Reason::kLegal;  // what stock cannot run, also where the form is kRefused
-  bool unit_weight = false;  // the norm gets a constant of ones [D] of dtype `norm_dtype`
-  bool zero_bias = false;    // kLayer: the norm gets a constant of zeros [D]
+  bool unit_weight = false;  // the norm gets a constant of ones [D], or [C], of dtype `norm_dtype`
+  bool zero_bias = false;    // not for kRms: the norm gets a constant of zeros [D], or [C]
   DType norm_dtype = DType::kUnset;     // dtype of the norm's own result
-  std::vector<int64_t> norm_dims;       // its sizes (x's)
+  std::vector<int64_t> norm_dims;       // its sizes (x's, with added_dims)
   bool cast_norm = false;    // the norm's result is cast to out's dtype before the ops after it
   OperandSteps multiply, add;
   std::vector<int64_t> multiply_dims;  // kUnitThenOps: sizes before the addition, if there is one: norm_dims times the multiplier
   int64_t rows_per_weight = 0;  // multiply.shared_rows
+  // kBatch, of run-time statistics: no norm is left, but (x - mean) * rsqrt(variance + eps), then multiply and add.
+  bool computed = false;
+  OperandSteps mean, variance;
+  int32_t added_dims = 0;  // kGroup, kBatch: so many dims of size 1 are put after x's, and taken from the result
 };
+
+// The length of the norm's weight: D or C. `site.x` must have that dim.
+ETVK_GUARD_API int64_t weight_length(const NormSite& site);
 
 // Total: any description gives a plan, however wrong its numbers. Steps are for the representation (storage, layout) of x; "default"
 // is read as ET-VK reads it where nothing overrides it: a 3-D texture, width-packed below rank 3, else channels-packed.

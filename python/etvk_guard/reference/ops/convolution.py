@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of ET-VK's own: with a clamp fused to them, and 1-D ones."""
+"""Convolutions, also with a clamp fused to them, and 1-D ones.
+
+"stock" computes what the shaders make of groups that they do not follow (`conv2d*.glsl`,
+`conv_transpose2d.glsl`, `*_prepack_weights.glsl`).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from etvk_guard.contract.groups import wrong_groups
+from etvk_guard.reference import stock
+
 if TYPE_CHECKING:
     from etvk_guard.reference.call import Call
 
 _LARGEST: Final = torch.finfo(torch.float32).max
+_TEXEL: Final = 4  # channels
 
 
 def _bias(call: Call, index: int) -> torch.Tensor | None:
@@ -25,12 +33,15 @@ def _clamped(result: torch.Tensor, low: Any, high: Any) -> torch.Tensor:
     return torch.clamp(result, low, high)
 
 
-def conv_with_clamp(call: Call) -> torch.Tensor:
-    """conv_with_clamp(x, weight, bias, stride, padding, dilation, transposed, .., low, high)."""
+def convolution(call: Call) -> torch.Tensor:
+    """aten.convolution(x, weight, bias, stride, padding, dilation, transposed, .., groups)."""
     stride, padding, dilation, transposed, output_padding, groups = call.args[3:9]
-    result = torch.convolution(
+    weight = call.real(1)
+    if call.stock and wrong_groups(weight.shape, int(groups), bool(transposed)):
+        return _stock_groups(call)
+    return torch.convolution(
         call.real(0),
-        call.real(1),
+        weight,
         _bias(call, 2),
         stride,
         padding,
@@ -39,7 +50,51 @@ def conv_with_clamp(call: Call) -> torch.Tensor:
         output_padding,
         int(groups),
     )
-    return _clamped(result, call.args[9], call.args[10])
+
+
+def _stock_groups(call: Call) -> torch.Tensor:
+    x, weight, bias = call.real(0), call.real(1), _bias(call, 2)
+    stride, padding, dilation, transposed, output_padding, groups = call.args[3:9]
+    if transposed:
+        # One group whose result has the channels of one; the rest of them is bias or nothing.
+        made = weight.shape[1]
+        rest = (stride, padding, dilation, True, output_padding, 1)
+        first = torch.convolution(x, weight, None if bias is None else bias[:made], *rest)
+        missing = made * (int(groups) - 1)
+        return torch.nn.functional.pad(first, (0, 0, 0, 0, 0, missing))
+    if tuple(weight.shape[2:]) == (1, 1):
+        # Every result is made of the first channels.
+        rows = x[:, : weight.shape[1]]
+        return torch.nn.functional.conv2d(rows, weight, bias, stride, padding)
+    return _stock_texels(x, weight, bias, (stride, padding, dilation), int(groups))
+
+
+def _stock_texels(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    rest: tuple[Any, Any, Any],
+    groups: int,
+) -> torch.Tensor:
+    """Texel by texel of the result: which texels of x its group begins at."""
+    made, read = weight.shape[:2]
+    texels, taken = -(-made // _TEXEL), -(-read // _TEXEL) * _TEXEL
+    size = texels // groups
+    padded = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, (texels + 1) * taken))
+    parts = []
+    for texel in range(texels):
+        rows = slice(texel * _TEXEL, (texel + 1) * _TEXEL)
+        start = 0 if size == 0 else texel // size * taken
+        own = None if bias is None else bias[rows]
+        part = torch.nn.functional.conv2d(padded[:, start : start + read], weight[rows], own, *rest)
+        # With fewer texels than groups the shader divides by zero: anything may come of it.
+        parts.append(part if size else torch.full_like(part, stock.POISON))
+    return torch.cat(parts, 1)
+
+
+def conv_with_clamp(call: Call) -> torch.Tensor:
+    """conv_with_clamp(x, weight, bias, stride, padding, dilation, transposed, .., low, high)."""
+    return _clamped(convolution(call), call.args[9], call.args[10])
 
 
 def conv1d(call: Call) -> torch.Tensor:
@@ -60,6 +115,7 @@ def conv2d(call: Call) -> torch.Tensor:
 
 
 OPS: Final = {
+    "aten.convolution.default": convolution,
     "conv_with_clamp.default": conv_with_clamp,
     "et_vk.conv1d_dw.default": conv1d,
     "et_vk.conv1d_pw.default": conv1d,

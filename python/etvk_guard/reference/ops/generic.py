@@ -22,8 +22,8 @@ _NAMES: Final = """
 _log_softmax.default _softmax.default _weight_int8pack_mm.default abs.default add.Tensor
 addmm.default amax.default amin.default arange.start_step argmax.default argmin.default
 bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor bmm.default cat.default clamp.default
-constant_pad_nd.default convolution.default cos.default div.Tensor div.Tensor_mode
-embedding.default eq.Scalar eq.Tensor exp.default expand_copy.default flip.default full.default
+constant_pad_nd.default cos.default div.Tensor div.Tensor_mode
+eq.Scalar eq.Tensor exp.default expand_copy.default flip.default full.default
 full_like.default gather.default ge.Scalar ge.Tensor grid_sampler_2d.default gt.Scalar gt.Tensor
 hardshrink.default hardsigmoid.default hardswish.default hardtanh.default index.Tensor
 index_select.default le.Scalar le.Tensor leaky_relu.default linear.default log10.default
@@ -43,7 +43,7 @@ _LONG_INDICES: Final = frozenset({"gather.default"})
 
 # Ops whose result can be far larger than their operands: its size is found before it is computed.
 _GROWING_NAMES: Final = """
-arange.start_step cat.default constant_pad_nd.default embedding.default full.default
+arange.start_step cat.default constant_pad_nd.default full.default
 index_select.default ones.default repeat.default repeat_interleave.self_int unfold_copy.default
 upsample_bilinear2d.vec upsample_nearest2d.vec zeros.default
 """

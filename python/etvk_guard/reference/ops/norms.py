@@ -18,6 +18,8 @@ from etvk_guard.reference.dtypes import DEFAULT_LAYOUT, WIDTH_PACKED
 if TYPE_CHECKING:
     from etvk_guard.reference.call import Call
 
+_IMAGE_RANK: Final = 4
+
 
 def rms_norm(call: Call) -> torch.Tensor:
     """et_vk.rms_norm(x, weight, eps): in float32 throughout (`rms_norm_*.glsl`)."""
@@ -100,8 +102,14 @@ def _written(call: Call, result: torch.Tensor) -> torch.Tensor:
 
 
 def group_norm(call: Call) -> list[torch.Tensor | None]:
-    """aten.native_group_norm(x, weight, bias, N, C, HxW, group, eps): result, mean and rstd."""
+    """aten.native_group_norm(x, weight, bias, N, C, HxW, group, eps): result, mean and rstd.
+
+    Of an input of other than four dims the shaders take another dim for the channels, and count
+    groups in it: what comes of it is not followed here, but marked as never written.
+    """
     x, groups = call.real(0), int(call.number(6))
+    if call.stock and x.dim() != _IMAGE_RANK:
+        return [torch.full_like(x, stock.POISON), None, None]
     rows = x.reshape(x.shape[0], groups, -1)
     mean = rows.mean(-1, keepdim=True)
     # From the mean of the squares, as group_norm_reduce_texture.glsl has it.
@@ -116,8 +124,9 @@ def group_norm(call: Call) -> list[torch.Tensor | None]:
 def batch_norm(call: Call) -> list[torch.Tensor | None]:
     """aten._native_batch_norm_legit_no_training(x, weight, bias, mean, var, momentum, eps)."""
     x = call.real(0)
-    if call.stock and x.dim() != 4:
-        raise call.abort("stock aborts while loading: batch norm of a tensor that is not 4-D")
+    if call.stock and x.dim() != _IMAGE_RANK:
+        message = "stock aborts while loading: batch norm of a tensor that is not 4-D"
+        raise call.abort(message, "EG109")
     shape = (1, -1) + (1,) * (x.dim() - 2)
     mean, variance = call.real(3).reshape(shape), call.real(4).reshape(shape)
     result = (x - mean) / torch.sqrt(variance + call.number(6))
