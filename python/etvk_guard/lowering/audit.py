@@ -71,6 +71,7 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
     if name in _OF_IMAGES and len(shape_of(node.args[0]) or ()) != _IMAGE_RANK:
         found.append(Breach(f"the input {dims(node.args[0])} is not four-dimensional"))
     found += _symbolic_lists(node, name) + _groups(node, name) + _reduced_channels(node, name)
+    found += _constant_operands(node, name, constants)
     for row in contract.rows(name):
         breach = _breach(row, _argument(node, row.arg), node, constants)
         if breach is not None:
@@ -99,6 +100,23 @@ def _reduced_channels(node: Node, name: str) -> list[Breach]:
     if not any(isinstance(dim, int) and dim % _IMAGE_RANK == 1 for dim in reduced):
         return []
     return [Breach(f"it reduces the second dim of {dims(node.args[0])}, of several batches", 1)]
+
+
+def _constant_operands(node: Node, name: str, constants: Constants) -> list[Breach]:
+    """Constants that stock leaves to an op, which takes run-time values in their place.
+
+    Stock has the first operand copied to the GPU (of an embedding the second), and what ops take
+    that prepack nothing.
+    """
+    info, features = contract.op(name), _compat.vulkan_supported_ops.get(node.target)
+    if info is None or features is None or not features.supports_prepacking:
+        return []
+    taken = {row.arg for row in info.prepack} | {*info.either, name == "aten.embedding.default"}
+    return [
+        Breach(f"{info.args[place]} `{value.name}` {dims(value)} is a constant", place)
+        for place, value in enumerate(node.args)
+        if isinstance(value, Node) and place not in taken and constants.leaf(value)
+    ]
 
 
 def _symbolic_lists(node: Node, name: str) -> list[Breach]:
