@@ -116,7 +116,7 @@ class Repairer {
     // Each op gets a list of its own: many that share a long one must not come to more than the file has.
     const bool has_results = op_index < graph.op_count() && graph.arg_count(op_index) != 0;
     const auto* results = has_results ? graph.value_list(graph.arg(op_index, graph.arg_count(op_index) - 1)) : nullptr;
-    if (count(results) > kMaxNormResults) {
+    if (results != nullptr && results->size() > kMaxNormResults) {
       return format("its result is a list of %u values", results->size());
     }
     Fix fix = plan_fix(graph, op_index, fixes->context);

@@ -209,7 +209,12 @@ _PRODUCTS = {
         dynamic={"x": {0: ROWS}, "weight": None, "bias": None},
     ),
     "left_factor": _abort(
-        lambda: LeftFactor(6, 8), _inputs((8, 5), (5,)), "EG204", (ADDMM,), (PREPACK, ADDMM)
+        lambda: LeftFactor(6, 8),
+        _inputs((8, 5), (5,)),
+        "EG204",
+        (ADDMM,),
+        (PREPACK, ADDMM),
+        cpu=1,
     ),
 }  # fmt: skip
 
@@ -252,6 +257,7 @@ _TABLES = {
         (EMBEDDING,),
         (CLONE, CLONE, VIEW, SELECT, VIEW, CLONE),
         options=BUFFERS,
+        cpu=1,
     ),
     "embedding_dynamic": _abort(
         Embedding,
@@ -333,7 +339,7 @@ _LISTS = {
         None,
         options={"require_dynamic_shapes": True},
         dynamic={"x": {1: HEIGHT}},
-        cpu=1,
+        cpu=2,
     ),
 }
 

@@ -54,11 +54,30 @@ def audit_node(node: Node, constants: Constants) -> list[Breach]:
     found = [Breach(lacking)] if lacking else []
     found += [Breach(reason) for reason in (limit(node) for limit in LIMITS) if reason]
     found += _symbolic_lists(node, name)
+    found += _constant_operands(node, name, constants)
     for row in contract.rows(name):
         breach = _breach(row, _argument(node, row.arg), node, constants)
         if breach is not None:
             found.append(breach)
     return found
+
+
+def _constant_operands(node: Node, name: str, constants: Constants) -> list[Breach]:
+    """Constants that stock leaves to an op, which takes run-time values in their place.
+
+    Stock has the first operand copied to the GPU (of an embedding the second), and what ops take
+    that prepack nothing.
+    """
+    info, features = contract.op(name), _compat.vulkan_supported_ops.get(node.target)
+    if info is None or features is None or not features.supports_prepacking:
+        return []
+    first = 1 if name == "aten.embedding.default" else 0
+    taken = {row.arg for row in info.prepack} | {*info.either, first}
+    return [
+        Breach(f"{info.args[place]} `{value.name}` {dims(value)} is a constant", place)
+        for place, value in enumerate(node.args)
+        if isinstance(value, Node) and place not in taken and constants.leaf(value)
+    ]
 
 
 def _symbolic_lists(node: Node, name: str) -> list[Breach]:
