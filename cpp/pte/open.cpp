@@ -337,7 +337,7 @@ class Opener {
       bytes += blob.graph_range.size;
       ops += uint64_t{blob.graph.op_count()} * blob.users.size();
     }
-    return ops <= bytes / 5 ||
+    return ops <= bytes / 6 ||
            fail(make_error(ErrorCode::kTooLarge, kNoOffset, "its delegates share so much that they come to %s ops in %s bytes",
                            number(ops).c_str(), number(bytes).c_str()));
   }

@@ -29,8 +29,8 @@ GuardedLoaderOptions telling(LoadPolicy policy, Told* told) {
   return options;
 }
 
-// A linear layer with a weight at run time: found, and not repaired. `norms` faulty norms before it.
-FileBytes linear_file(bool norm) {
+// A convolution with a weight at run time: found, and not repaired. `norms` faulty norms before it.
+FileBytes convolution_file(bool norm) {
   GraphBuilder graph;
   const int x = graph.input({7, 4});
   const int w = graph.input({4, 4});
@@ -39,7 +39,8 @@ FileBytes linear_file(bool norm) {
     from = graph.rms_norm(x, graph.input({4}), {7, 4});
   }
   const int out = graph.tensor({7, 4});
-  graph.op("aten.linear.default", {from, w, graph.null(), out});
+  const int none = graph.null();
+  graph.op("aten.convolution.default", {from, w, none, none, none, none, none, none, none, out});
   graph.outputs({static_cast<uint32_t>(out)});
   ProgramSpec spec;
   const size_t arguments = graph.call_size();
@@ -116,7 +117,7 @@ TEST(Policy, AFaultThatCannot) {
                       {"refuse", LoadPolicy::kRefuse, kNo, LoadOutcome::kRefused, 0, 1, Row::kItself},
                       {"report", LoadPolicy::kReport, kOk, LoadOutcome::kReported, 0, 1, Row::kItself}};
   for (const Row& row : rows) {
-    expect_row(row, linear_file(false));
+    expect_row(row, convolution_file(false));
   }
 }
 
@@ -126,7 +127,7 @@ TEST(Policy, OneOfEach) {
                       {"refuse", LoadPolicy::kRefuse, kNo, LoadOutcome::kRefused, 0, 2, Row::kItself},
                       {"report", LoadPolicy::kReport, kOk, LoadOutcome::kReported, 0, 2, Row::kItself}};
   for (const Row& row : rows) {
-    expect_row(row, linear_file(true));
+    expect_row(row, convolution_file(true));
   }
 }
 
