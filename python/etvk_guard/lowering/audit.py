@@ -111,7 +111,8 @@ def _constant_operands(node: Node, name: str, constants: Constants) -> list[Brea
     info, features = contract.op(name), _compat.vulkan_supported_ops.get(node.target)
     if info is None or features is None or not features.supports_prepacking:
         return []
-    taken = {row.arg for row in info.prepack} | {*info.either, name == "aten.embedding.default"}
+    first = 1 if name == "aten.embedding.default" else 0
+    taken = {row.arg for row in info.prepack} | {*info.either, first}
     return [
         Breach(f"{info.args[place]} `{value.name}` {dims(value)} is a constant", place)
         for place, value in enumerate(node.args)
