@@ -124,7 +124,9 @@ def _convolution(node: Node) -> str:
     stride, padding, dilation = (list(node.args[place]) for place in (3, 4, 5))  # type: ignore[arg-type]
     if arg(node, 6, "transposed"):
         return "it is transposed, and dilated" if any(step != 1 for step in dilation) else ""
-    pointwise = len(weight) == 3 and weight[2] == 1 and arg(node, 8, "groups") == 1
+    pointwise = len(weight) == 3 and weight[2] == 1
+    if pointwise and arg(node, 8, "groups") != 1:
+        return "its kernel is one number, and it is in groups"
     if pointwise and (stride != [1] or padding != [0]):
         return "its kernel is one number, and stride or padding would be ignored"
     return ""

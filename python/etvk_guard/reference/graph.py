@@ -150,6 +150,7 @@ class LoadedGraph:
         for value_id, value in enumerate(self._graph.values):
             if value.kind == "tensor":
                 self._check_tensor(value_id, value.value)
+        self._check_lists()
         for index, op in enumerate(self._graph.ops):
             if op.name not in OPS:
                 message = f"the reference interpreter lacks the op {op.name}"
@@ -158,7 +159,6 @@ class LoadedGraph:
                 raise self._bad(f"{op.name} has no arguments", index)
             if self._contract is Contract.STOCK:
                 stock.check_op(self._graph, index, self._where(index))
-        self._check_lists()
         self._dead_after = self._lifetimes()
 
     def _check_lists(self) -> None:

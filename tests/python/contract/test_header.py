@@ -75,7 +75,14 @@ int main() {
 SEVERITY = {"info": 0, "warning": 1, "error": 2}
 STOCK = {"none": 0, "wrong": 1, "abort": 2}
 CONDITION = {"constant": 0, "row-constant": 1}
-REWRITE = {None: 0, "norm-unit-weight": 1, "layer-norm-unit": 2}
+REWRITE = {
+    None: 0,
+    "norm-unit-weight": 1,
+    "layer-norm-unit": 2,
+    "channel-norm-unit": 3,
+    "runtime-linear": 4,
+    "runtime-embedding": 5,
+}
 
 
 def generate(table: Path, out: Path) -> subprocess.CompletedProcess[str]:

@@ -103,6 +103,12 @@ OTHER_CONVOLUTIONS: list[Case] = [
     case("one_wide_padded", lambda m, x: functional.conv1d(x, m.w, padding=1) * 2, [ROW],
          "prepack mul", OUT, {"w": weight(8, 8, 1)}, cpu=["aten::convolution"],
          reason="would be ignored"),
+    case("one_wide_in_groups", lambda m, x: functional.conv1d(x, m.w, groups=2) * 2, [ROW],
+         "prepack mul", OUT, {"w": weight(8, 4, 1)}, cpu=["aten::convolution"],
+         reason="in groups"),
+    case("one_wide_depthwise", lambda m, x: functional.conv1d(x, m.w, groups=8) * 2, [ROW],
+         "prepack mul", OUT, {"w": weight(8, 1, 1)}, cpu=["aten::convolution"],
+         reason="in groups"),
     case("one_wide", lambda m, x: functional.conv1d(x, m.w) * 2, [ROW],
          "prepack convolution mul", [], {"w": weight(8, 8, 1)}),
 ]  # fmt: skip
