@@ -2,8 +2,8 @@
 """What stock's op builders and shaders do not do, and its partitioner does not ask.
 
 Each limit is a question about one call: the reason why the delegate cannot have it, or "". They
-were found by running torch's own sample inputs of each op on the delegate. Where a rule makes a
-legal form of the call, the audit is not asked.
+were found by running torch's own sample inputs of ops on the delegate (docs/known-limits.md). Where
+a rule makes a legal form of the call, the audit is not asked.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ TEST(Work, ASmallFileOfSharedOps) {
   size_t opened = 0;
   size_t repaired = 0;
   for (size_t ops = 16; ops <= 4096; ops *= 2) {
-    for (size_t delegates = 1; delegates <= 128; delegates *= 2) {
+    for (size_t delegates = 1; delegates <= 256; delegates *= 2) {
       const Buffer file = sharing_all(delegates, ops);
       const Work work = work_of(file);
       expect_in_proportion(work, file);
