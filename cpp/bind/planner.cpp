@@ -13,9 +13,9 @@ using TensorRow = std::tuple<std::string, int8_t, uint8_t, uint8_t, std::vector<
 using StepsRow =
     std::optional<std::tuple<bool, bool, bool, int8_t, uint8_t, uint8_t, const char*, int64_t, std::vector<int64_t>>>;
 // form, reason, problem, text, unit_weight, zero_bias, norm_dtype, norm_dims, cast_norm, multiply, add, multiply_dims,
-// added_dims.
+// added_dims, computed, relayout_x, relayout_out.
 using PlanRow = std::tuple<const char*, const char*, const char*, py::str, bool, bool, int8_t, std::vector<int64_t>, bool,
-                           StepsRow, StepsRow, std::vector<int64_t>, int32_t>;
+                           StepsRow, StepsRow, std::vector<int64_t>, int32_t, bool, bool, bool>;
 
 template <typename T, size_t N>
 T pick(const std::string& name, const char* what, const std::pair<const char*, T> (&table)[N]) {
@@ -86,7 +86,10 @@ PlanRow plan(const std::string& kind, const TensorRow& x, const TensorRow& weigh
           steps(made.multiply),
           steps(made.add),
           made.multiply_dims,
-          made.added_dims};
+          made.added_dims,
+          made.computed,
+          made.relayout_x,
+          made.relayout_out};
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 // Group and batch norms. Stock reads weight, bias and statistics as constants of one element for each channel, of images
 // [N, C, H, W] in channels-packed textures (GroupNorm.cpp, BatchNorm.cpp). What is no such constant follows the norm as
 // [1, C, 1, 1]; an x of two or three dims gets dims of size 1 behind its own, which follow a change of shape at run time. A
-// batch norm whose statistics are computed at run time is computed in plain ops.
+// batch norm whose statistics are computed at run time is computed in plain ops. The builder does the same, and more: it clones
+// x and the result where they are no such images, and takes operands that have one element for each channel in any rank.
 #include "plan_channel.h"
 
 #include <algorithm>
@@ -17,8 +18,22 @@ constexpr size_t kImageRank = 4;
 
 bool is_per_channel(const TensorDesc& desc, int64_t channels) { return desc.dims == std::vector<int64_t>{channels}; }
 
+// [C], or as the builder takes it also [1, C], [C, 1, 1] and such.
+bool has_channels(const TensorDesc& desc, int64_t channels, Target target) {
+  if (target != Target::kBuilder) {
+    return is_per_channel(desc, channels);
+  }
+  const bool one_dim = channels == 1 || std::find(desc.dims.begin(), desc.dims.end(), channels) != desc.dims.end();
+  return one_dim && count_elements(desc.dims) == channels;
+}
+
 bool is_image(const TensorDesc& desc) {
   return storage_of(desc) == Storage::kTexture3D && layout_of(desc) == Layout::kChannelsPacked;
+}
+
+// aten.clone.default makes an image of it, or it of an image: a tensor of floats in any layout.
+bool is_movable(const TensorDesc& desc) {
+  return storage_of(desc) == Storage::kBuffer || storage_of(desc) == Storage::kTexture3D;
 }
 
 // A weight or bias, and what is wrong with it in the words of its side.
@@ -48,8 +63,11 @@ Reason find_problem(const Side& side, int64_t channels) {
 }
 
 // What makes x, the result and the statistics unusable for any form.
-Reason unusable(const NormSite& site) {
+Reason unusable(const NormSite& site, Target target) {
   if (!is_tensor(site.x) || !is_tensor(site.out) || site.x.dims.size() < 2 || count_elements(site.x.dims) < 0) {
+    return Reason::kUnknownShape;
+  }
+  if (target == Target::kBuilder && (site.x.kind != Kind::kRuntime || site.out.kind != Kind::kRuntime)) {
     return Reason::kUnknownShape;
   }
   if (site.out.dims != site.x.dims) {
@@ -63,13 +81,16 @@ Reason unusable(const NormSite& site) {
   }
   const auto sound = [&](const TensorDesc& desc) {
     const bool known = desc.kind == Kind::kConstant || (desc.kind == Kind::kRuntime && is_plain(desc));
-    return known && is_per_channel(desc, site.x.dims[1]) && is_float(desc.dtype);
+    return known && has_channels(desc, site.x.dims[1], target) && desc.dims.size() <= kMaxRank && is_float(desc.dtype);
   };
   return site.kind == NormKind::kBatch && !(sound(site.mean) && sound(site.variance)) ? Reason::kStatistics : Reason::kLegal;
 }
 
 bool is_computed(const NormSite& site) {
-  return site.kind == NormKind::kBatch && (site.mean.kind != Kind::kConstant || site.variance.kind != Kind::kConstant);
+  const auto stays = [&](const TensorDesc& desc) {
+    return desc.kind == Kind::kConstant && is_per_channel(desc, site.x.dims[1]);
+  };
+  return site.kind == NormKind::kBatch && !(stays(site.mean) && stays(site.variance));
 }
 
 OperandSteps steps_for(const TensorDesc& operand, const NormSite& site) {
@@ -89,7 +110,7 @@ OperandSteps steps_for(const TensorDesc& operand, const NormSite& site) {
 }
 
 // What keeps an operand from following the norm.
-Reason unsupported(const Side& side, const OperandSteps& steps, int64_t channels) {
+Reason unsupported(const Side& side, const OperandSteps& steps, int64_t channels, Target target) {
   const TensorDesc& desc = *side.desc;
   if (!steps.used) {
     return Reason::kLegal;
@@ -97,8 +118,11 @@ Reason unsupported(const Side& side, const OperandSteps& steps, int64_t channels
   if (desc.kind == Kind::kMutable || desc.kind == Kind::kScalar) {
     return side.problem;
   }
-  if (!is_per_channel(desc, channels)) {
+  if (!has_channels(desc, channels, target)) {
     return side.shape;
+  }
+  if (desc.dims.size() > kMaxRank) {
+    return Reason::kUnsupportedRank;
   }
   if (!is_float(desc.dtype)) {
     return Reason::kUnsupportedDtype;
@@ -112,10 +136,27 @@ NormPlan refuse(NormPlan plan, Reason refusal) {
   return plan;
 }
 
-// Whether an image fits a texture that is packed along its channels.
-bool fits_texture(const std::vector<int64_t>& image) {
+// Whether an image of two to four dims fits a texture that is packed along its channels.
+bool fits_texture(std::vector<int64_t> image) {
+  image.resize(kImageRank, 1);
   return image[3] <= kMaxTextureSide && image[2] <= kMaxTextureSide && image[1] <= kMaxTextureSide &&
          image[0] <= kMaxTextureDepth && image[0] * ((image[1] + 3) / 4) <= kMaxTextureDepth;
+}
+
+// What keeps x and the result from the norm, and from the ops around it.
+Reason unsupported(const NormSite& site, const NormPlan& plan, Target target) {
+  const auto taken = [&](const TensorDesc& desc) {
+    return target == Target::kBuilder ? is_movable(desc) : is_image(desc) && desc.kind == Kind::kRuntime;
+  };
+  if (!taken(site.x) || !taken(site.out)) {
+    return Reason::kUnsupportedLayout;
+  }
+  const bool makes_images = plan.added_dims > 0 || plan.relayout_x || plan.relayout_out;
+  if (makes_images && !fits_texture(site.x.dims)) {
+    return Reason::kTextureSize;
+  }
+  const bool floats = site.x.dtype == DType::kFloat32 && site.out.dtype == DType::kFloat32;
+  return plan.computed && !floats ? Reason::kUnsupportedDtype : Reason::kLegal;
 }
 
 // A batch norm without the norm.
@@ -158,7 +199,7 @@ Reason first_of(std::initializer_list<Reason> reasons) {
 NormPlan plan_channel_norm(const NormSite& site, Target target) {
   NormPlan plan;
   plan.norm_dtype = site.out.dtype;
-  if (const Reason refusal = unusable(site); refusal != Reason::kLegal) {
+  if (const Reason refusal = unusable(site, target); refusal != Reason::kLegal) {
     plan.problem = refusal;
     return refuse(plan, refusal);
   }
@@ -170,12 +211,15 @@ NormPlan plan_channel_norm(const NormSite& site, Target target) {
   weight.problem = find_problem(weight, channels);
   bias.problem = find_problem(bias, channels);
   plan.added_dims = static_cast<int32_t>(kImageRank - site.x.dims.size());
+  plan.relayout_x = target == Target::kBuilder && !is_image(site.x);
+  plan.relayout_out = target == Target::kBuilder && !is_image(site.out);
+  const bool moved = plan.relayout_x || plan.relayout_out;
   plan.norm_dims = site.x.dims;
   plan.norm_dims.resize(kImageRank, 1);
   plan.multiply_dims = plan.norm_dims;
-  plan.problem = plan.reason =
-      first_of({is_computed(site) ? Reason::kStatistics : Reason::kLegal,
-                plan.added_dims > 0 ? Reason::kImageRank : Reason::kLegal, weight.problem, bias.problem});
+  plan.problem = plan.reason = first_of({is_computed(site) ? Reason::kStatistics : Reason::kLegal,
+                                         plan.added_dims > 0 ? Reason::kImageRank : Reason::kLegal, weight.problem,
+                                         bias.problem, moved ? Reason::kUnsupportedLayout : Reason::kLegal});
   if (plan.problem == Reason::kLegal) {
     plan.form = Form::kStock;
     return plan;
@@ -186,19 +230,14 @@ NormPlan plan_channel_norm(const NormSite& site, Target target) {
     place(site, weight, bias, &plan);
   }
   if (target != Target::kLowering) {
-    const bool images = is_image(site.x) && is_image(site.out) && site.x.kind == Kind::kRuntime && site.out.kind == Kind::kRuntime;
-    const bool fits = plan.added_dims == 0 || fits_texture(plan.norm_dims);
-    const Reason refusal = first_of({images ? Reason::kLegal : Reason::kUnsupportedLayout,
-                                     fits ? Reason::kLegal : Reason::kTextureSize,
-                                     plan.computed && (site.x.dtype != DType::kFloat32 || site.out.dtype != DType::kFloat32)
-                                         ? Reason::kUnsupportedDtype
-                                         : Reason::kLegal,
-                                     unsupported(weight, plan.multiply, channels), unsupported(bias, plan.add, channels)});
+    const Reason refusal = first_of({unsupported(site, plan, target), unsupported(weight, plan.multiply, channels, target),
+                                     unsupported(bias, plan.add, channels, target)});
     if (refusal != Reason::kLegal) {
       return refuse(plan, refusal);
     }
   }
-  plan.form = plan.computed || plan.multiply.used || plan.add.used || plan.added_dims > 0 ? Form::kUnitThenOps : Form::kUnit;
+  const bool alone = !plan.computed && !plan.multiply.used && !plan.add.used && plan.added_dims == 0 && !moved;
+  plan.form = alone ? Form::kUnit : Form::kUnitThenOps;
   return plan;
 }
 

@@ -121,7 +121,8 @@ std::string sentence(const NormSite& site, Reason reason) {
     case Reason::kUnsupportedLayout:
       return "an operand's storage or memory layout is not one that the norm and its ops take";
     case Reason::kTextureSize:
-      return "x with shape " + shape(site.x) + " is larger than a texture, once it has four dims";
+      return "x with shape " + shape(site.x) + " is larger than a texture" +
+             (site.x.dims.size() < 4 ? ", once it has four dims" : "");
     case Reason::kUnknownShape:
       return "an operand is no tensor that the delegate computes, or its sizes are not usable";
   }

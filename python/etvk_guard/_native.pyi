@@ -296,6 +296,9 @@ def plan_norm(
     tuple[bool, bool, bool, int, int, int, str, int, list[int]] | None,
     list[int],
     int,
+    bool,
+    bool,
+    bool,
 ]:
     """
     The legal form of a norm, and why.

@@ -77,7 +77,8 @@ class NormPlan:
     Attributes:
         form: "stock" (legal as it is), "unit" (unit weight, nothing after the norm),
             "unit-then-ops" (unit weight, then multiply and/or add), "fused-row", "fused-batch",
-            "fused-full" (our kernels) or "refused".
+            "fused-full" (our kernels) or "refused". What is done to x and to the result of a norm
+            over channels also makes it "unit-then-ops".
         reason: why it is not "stock", or why it is "refused", such as "weight-runtime".
         problem: what stock cannot run, also where the form is "refused"; "legal" if nothing.
         message: the reason in words, with the shapes.
@@ -91,6 +92,10 @@ class NormPlan:
         multiply_dims: sizes of the product, before the addition.
         added_dims: of a norm over channels: so many dims of size 1 are put after x's, and taken
             from the result.
+        computed: of a batch norm with run-time statistics: no norm is left, but its plain ops.
+        relayout_x: of a norm over channels, for the builder: x is first cloned to a
+            channels-packed texture.
+        relayout_out: likewise, the result is cloned from one.
     """
 
     form: str
@@ -106,6 +111,9 @@ class NormPlan:
     add: OperandSteps | None
     multiply_dims: tuple[int, ...]
     added_dims: int
+    computed: bool
+    relayout_x: bool
+    relayout_out: bool
 
 
 def plan_norm(
@@ -137,7 +145,7 @@ def plan_norm(
     given = (_row(mean or TensorDesc()), _row(variance or TensorDesc()))
     made = _native.plan_norm(kind, *rows, normalized_dims, *given, target)
     form, reason, problem, message, unit, zero, dtype, dims, cast = made[:9]
-    multiply, add, product, added = made[9:]
+    multiply, add, product, added, computed, relayout_x, relayout_out = made[9:]
     return NormPlan(
         form,
         reason,
@@ -152,6 +160,9 @@ def plan_norm(
         add=_steps(add),
         multiply_dims=tuple(product),
         added_dims=added,
+        computed=computed,
+        relayout_x=relayout_x,
+        relayout_out=relayout_out,
     )
 
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The planner's parts for other ops than norms over rows: a case a line, what is expected written down from the words of
-// plan_ops.h and plan_channel.cpp.
+// The planner's parts for other ops than norms: a case a line, what is expected written down from the words of plan_ops.h.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -26,86 +25,7 @@ TensorDesc buffer(Dims dims, DType dtype = DType::kFloat32) {
   return desc(Kind::kRuntime, std::move(dims), dtype, Storage::kBuffer);
 }
 const TensorDesc kNone;
-
-// ---------------------------------------------------------------------------------------------------------- norms over channels
-
-struct NormCase {
-  const char* name;
-  NormSite site;
-  Form form;
-  Reason reason;
-  bool unit, zero, multiply, add;
-  int32_t added_dims = 0;
-};
-void PrintTo(const NormCase& c, std::ostream* os) { *os << c.name; }
-
-NormSite group(TensorDesc weight, TensorDesc bias, const TensorDesc& x = image({2, 6, 5, 7})) {
-  return {NormKind::kGroup, x, std::move(weight), std::move(bias), x};
-}
-NormSite batch(const TensorDesc& mean, const TensorDesc& variance, const TensorDesc& x = image({2, 6, 5, 7})) {
-  return {NormKind::kBatch, x, kNone, kNone, x, 1, mean, variance};
-}
 const TensorDesc kColumn = constant({6}), kGiven = runtime({6});
-const TensorDesc kMutable = desc(Kind::kMutable, {6});
-
-const NormCase kNorms[] = {
-    {"legal", group(kColumn, kColumn), Form::kStock, Reason::kLegal, false, false, false, false},
-    {"bare", group(kNone, kNone), Form::kUnit, Reason::kWeightMissing, true, true, false, false},
-    {"no_bias", group(kColumn, kNone), Form::kUnit, Reason::kBiasMissing, false, true, false, false},
-    {"runtime", group(kGiven, kGiven), Form::kUnitThenOps, Reason::kWeightRuntime, true, true, true, true},
-    {"runtime_weight", group(kGiven, kColumn), Form::kUnitThenOps, Reason::kWeightRuntime, true, true, true, true},
-    {"runtime_weight_only", group(kGiven, kNone), Form::kUnitThenOps, Reason::kWeightRuntime, true, true, true, false},
-    {"runtime_bias", group(kColumn, kGiven), Form::kUnitThenOps, Reason::kBiasRuntime, false, true, false, true},
-    {"in_a_buffer", group(kColumn, buffer({6})), Form::kUnitThenOps, Reason::kBiasRuntime, false, true, false, true},
-    {"three_dims", group(kColumn, kColumn, image({2, 6, 5})), Form::kUnitThenOps, Reason::kImageRank, false, false, false, false, 1},
-    {"two_dims", group(kGiven, kNone, image({2, 6})), Form::kUnitThenOps, Reason::kImageRank, true, true, true, false, 2},
-    {"too_deep", group(kColumn, kColumn, image({1025, 6, 5})), Form::kRefused, Reason::kTextureSize, false, false, false, false},
-    {"five_dims", group(kNone, kNone, image({2, 6, 5, 7, 3})), Form::kRefused, Reason::kUnsupportedRank, false, false, false, false},
-    {"one_dim", group(kNone, kNone, image({6})), Form::kRefused, Reason::kUnknownShape, false, false, false, false},
-    {"not_packed_by_channels", group(kNone, kNone, runtime({2, 6, 5, 7})), Form::kRefused, Reason::kUnsupportedLayout, true, true,
-     false, false},
-    {"mutable", group(kMutable, kColumn), Form::kRefused, Reason::kWeightMutable, true, true, true, true},
-    {"of_another_length", group(runtime({3}), kColumn), Form::kRefused, Reason::kWeightShape, true, true, true, true},
-    {"integers", group(runtime({6}, DType::kInt32), kColumn), Form::kRefused, Reason::kUnsupportedDtype, true, true, true, true},
-    {"batch", batch(kColumn, kColumn), Form::kUnit, Reason::kWeightMissing, true, true, false, false},
-    {"batch_mean", batch(kGiven, kColumn), Form::kUnitThenOps, Reason::kStatistics, false, false, false, false},
-    {"batch_mean_of_three_dims", batch(kGiven, kColumn, image({2, 6, 5})), Form::kUnitThenOps, Reason::kStatistics, false, false,
-     false, false},
-    {"batch_mean_half", batch(kGiven, kColumn, image({2, 6, 5, 7}, DType::kFloat16)), Form::kRefused, Reason::kUnsupportedDtype,
-     false, false, false, false},
-    {"batch_mean_of_another_length", batch(runtime({3}), kColumn), Form::kRefused, Reason::kStatistics, false, false, false, false},
-    {"batch_variance", batch(kColumn, kMutable), Form::kRefused, Reason::kStatistics, false, false, false, false},
-};
-
-class ChannelNorm : public ::testing::TestWithParam<NormCase> {};
-
-TEST_P(ChannelNorm, IsPlanned) {
-  const NormCase& c = GetParam();
-  const NormPlan plan = plan_norm(c.site, Target::kFile);
-  EXPECT_EQ(plan.form, c.form);
-  EXPECT_EQ(plan.reason, c.reason);
-  EXPECT_EQ(plan.unit_weight, c.unit);
-  EXPECT_EQ(plan.zero_bias, c.zero);
-  EXPECT_EQ(plan.multiply.used, c.multiply);
-  EXPECT_EQ(plan.add.used, c.add);
-  EXPECT_EQ(plan.form == Form::kRefused ? 0 : plan.added_dims, c.added_dims);
-  for (const OperandSteps* steps : {&plan.multiply, &plan.add}) {
-    if (steps->used) {
-      EXPECT_EQ(steps->view, (Dims{1, 6, 1, 1}));
-      EXPECT_EQ(steps->storage, Storage::kTexture3D);
-    }
-  }
-  EXPECT_FALSE(describe(c.site, plan).empty());
-}
-INSTANTIATE_TEST_SUITE_P(Cases, ChannelNorm, ::testing::ValuesIn(kNorms), [](const auto& row) { return row.param.name; });
-
-TEST(ChannelNorm, OperandsOfBuffersAreCopied) {
-  const NormPlan plan = plan_norm(group(buffer({6}), runtime({6}, DType::kFloat16)), Target::kFile);
-  EXPECT_TRUE(plan.multiply.relayout);
-  EXPECT_FALSE(plan.multiply.cast);
-  EXPECT_FALSE(plan.add.relayout);
-  EXPECT_TRUE(plan.add.cast);
-}
 
 // ------------------------------------------------------------------------------------------------------------------------ linear
 

@@ -10,7 +10,7 @@ import pytest
 
 from etvk_guard.pte import TensorDesc, plan_norm
 
-BUFFER, TEXTURE, WIDTH, FLOAT, HALF = 0, 1, 0, 5, 4
+BUFFER, TEXTURE, WIDTH, CHANNELS, FLOAT, HALF = 0, 1, 0, 2, 5, 4
 
 X = TensorDesc("runtime", (2, 8, 64), FLOAT, TEXTURE, WIDTH)
 ROW = replace(X, dims=(1, 1, 64))
@@ -62,6 +62,38 @@ def test_layer_norm_with_a_run_time_bias() -> None:
     assert plan.add is not None
 
 
+IMAGE = TensorDesc("runtime", (2, 6, 5, 7), FLOAT, TEXTURE, CHANNELS)
+COLUMN = TensorDesc("constant", (6,), FLOAT)
+GIVEN = TensorDesc("runtime", (6,), FLOAT, TEXTURE, WIDTH)
+IN_BUFFER = replace(IMAGE, storage=BUFFER, layout=WIDTH)
+
+CHANNEL_CASES: list[tuple[str, dict[str, Any], tuple[str, str]]] = [
+    ("legal", {}, ("stock", "stock")),
+    ("bare", {"weight": NONE, "bias": NONE}, ("unit", "unit")),
+    ("run-time", {"weight": GIVEN}, ("unit-then-ops", "unit-then-ops")),
+    ("a constant row", {"weight": replace(COLUMN, dims=(1, 6))}, ("refused", "unit-then-ops")),
+    ("in a buffer", {"x": IN_BUFFER, "weight": GIVEN}, ("refused", "unit-then-ops")),
+    ("to a buffer", {"out": IN_BUFFER, "weight": NONE}, ("refused", "unit-then-ops")),
+    ("statistics", {"variance": GIVEN}, ("unit-then-ops", "unit-then-ops")),
+    ("a row", {"mean": replace(GIVEN, dims=(1, 6))}, ("refused", "unit-then-ops")),
+    ("half", {"x": replace(IMAGE, dtype=HALF), "mean": GIVEN}, ("refused", "refused")),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "forms"), CHANNEL_CASES, ids=[case[0] for case in CHANNEL_CASES]
+)
+def test_channels(what: str, given: dict[str, Any], forms: tuple[str, str]) -> None:
+    legal = dict.fromkeys(("weight", "bias", "mean", "variance"), COLUMN)
+    site = {"x": IMAGE, "out": IMAGE, **legal, **given}
+    file, builder = (plan_norm("batch", **site, target=target) for target in ("file", "builder"))
+    assert (file.form, builder.form) == forms
+    assert builder.relayout_x == (what == "in a buffer")
+    assert builder.relayout_out == (what == "to a buffer")
+    assert not file.relayout_x
+    assert builder.computed == (what in ("statistics", "a row", "half"))
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "match"),
     [
@@ -79,4 +111,5 @@ def test_unknown_names(kind: Any, given: dict[str, Any], match: str) -> None:
 def test_any_numbers_give_a_plan(dims: tuple[int, ...]) -> None:
     wild = TensorDesc("runtime", dims, -7, 200, 99)
     for target in ("lowering", "file", "builder"):
-        assert plan_norm("rms", wild, wild, wild, target=target).form == "refused"  # type: ignore[arg-type]
+        for kind in ("rms", "batch"):
+            assert plan_norm(kind, wild, wild, wild, target=target).form == "refused"  # type: ignore[arg-type]

@@ -50,13 +50,13 @@ struct NormSite {
 enum class Target : uint8_t {
   kLowering,  // can evaluate constants
   kFile,      // can add unit weights, ops and temporaries; runs on stock
-  kBuilder,   // has our fused kernels
+  kBuilder,   // has our fused kernels; clones x and the result of norms over channels to where stock takes them
 };
 
 enum class Form : uint8_t {
   kStock,         // legal as it is: nothing to do
   kUnit,          // norm with unit weight (and zero bias), nothing after it
-  kUnitThenOps,   // norm with unit weight (and zero bias), then multiply and/or add
+  kUnitThenOps,   // norm with unit weight (and zero bias), then multiply and/or add; or between steps of x and out
   kFusedRow,      // our kernel, weight [D] shared by all rows (constant or run-time)
   kFusedBatch,    // our kernel, one weight row for each group of consecutive rows ([B,1,D])
   kFusedFull,     // our kernel, one weight row for each row ([B,T,D])
@@ -117,6 +117,8 @@ struct NormPlan {
   bool computed = false;
   OperandSteps mean, variance;
   int32_t added_dims = 0;  // kGroup, kBatch: so many dims of size 1 are put after x's, and taken from the result
+  // kGroup, kBatch, of Target::kBuilder: aten.clone.default of x to a channels-packed 3-D texture first; and from one to out last.
+  bool relayout_x = false, relayout_out = false;
 };
 
 // The length of the norm's weight: D or C. `site.x` must have that dim.
