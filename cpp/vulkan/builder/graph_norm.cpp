@@ -169,10 +169,10 @@ void add_stock_norm(Site& site, const Refs& args, ValueRef out) {
   Refs stock_args = args;
   const bool layer = site.call.kind == NormKind::kLayer;
   if (site.recipe.plan.unit_weight) {
-    stock_args.at(layer ? 2 : 1) = add_filled_tref(site.graph, width, site.recipe.plan.norm_dtype, true);
+    stock_args.at(layer ? 2 : 1) = add_filled_tref(site.graph, {width}, site.recipe.plan.norm_dtype, true);
   }
   if (layer && site.recipe.plan.zero_bias) {
-    stock_args.at(3) = add_filled_tref(site.graph, width, site.recipe.plan.norm_dtype, false);
+    stock_args.at(3) = add_filled_tref(site.graph, {width}, site.recipe.plan.norm_dtype, false);
   }
   Refs results = site.call.results;
   results.at(0) = out;

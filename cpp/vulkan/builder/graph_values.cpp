@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 namespace etvk_guard::vulkan {
 
@@ -103,16 +105,17 @@ void add_cast(ComputeGraph& graph, ValueRef in, ValueRef out) {
 
 void add_clone(ComputeGraph& graph, ValueRef in, ValueRef out) { add_op(graph, "aten.clone.default", {in, graph.add_none(), out}); }
 
-ValueRef add_filled_tref(ComputeGraph& graph, int64_t count, DType dtype, bool ones) {
-  const size_t size = static_cast<size_t>(count) * (dtype == DType::kFloat16 ? 2 : 4);
+ValueRef add_filled_tref(ComputeGraph& graph, const std::vector<int64_t>& dims, DType dtype, bool ones) {
+  const auto count = static_cast<size_t>(std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()));
+  const size_t size = count * (dtype == DType::kFloat16 ? 2 : 4);
   auto* data = new uint8_t[size]();
-  for (size_t i = 0; ones && i < static_cast<size_t>(count); ++i) {
+  for (size_t i = 0; ones && i < count; ++i) {
     const uint16_t half = 0x3c00;
     const float single = 1.0f;
     dtype == DType::kFloat16 ? std::memcpy(data + 2 * i, &half, 2) : std::memcpy(data + 4 * i, &single, 4);
   }
   const auto release = [](void*, void* memory, size_t) { delete[] static_cast<uint8_t*>(memory); };
-  return graph.add_tensorref({count}, scalar_type(dtype), executorch::runtime::FreeableBuffer(data, size, release));
+  return graph.add_tensorref(dims, scalar_type(dtype), executorch::runtime::FreeableBuffer(data, size, release));
 }
 
 ValueRef Temporaries::add(const std::vector<int64_t>& dims, DType dtype, Storage storage, Layout layout) {
@@ -138,6 +141,11 @@ ValueRef prepare(ComputeGraph& graph, Temporaries& temporaries, ValueRef operand
     const ValueRef moved = temporaries.add(desc.dims, steps.dtype, steps.storage, steps.layout);
     add_clone(graph, operand, moved);
     operand = moved;
+  }
+  if (!steps.view.empty()) {
+    const ValueRef viewed = temporaries.add(steps.view, steps.dtype, steps.storage, steps.view_layout);
+    add_op(graph, "aten.view_copy.default", {operand, graph.add_scalar_list(std::vector<int64_t>(steps.view)), viewed});
+    operand = viewed;
   }
   return operand;
 }

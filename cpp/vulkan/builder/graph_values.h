@@ -29,8 +29,8 @@ TensorDesc describe_value(ComputeGraph& graph, ValueRef ref);
 void add_op(ComputeGraph& graph, const char* name, const Refs& args);
 void add_cast(ComputeGraph& graph, ValueRef in, ValueRef out);
 void add_clone(ComputeGraph& graph, ValueRef in, ValueRef out);
-// A tref of `count` ones or zeros, which lives as long as the graph needs it.
-ValueRef add_filled_tref(ComputeGraph& graph, int64_t count, DType dtype, bool ones);
+// A tref of ones or zeros, which lives as long as the graph needs it.
+ValueRef add_filled_tref(ComputeGraph& graph, const std::vector<int64_t>& dims, DType dtype, bool ones);
 
 // Makes temporaries that live until the builder returns, and then lend their memory to those of the next one.
 class Temporaries {
@@ -44,7 +44,7 @@ class Temporaries {
   std::deque<vkcompute::TmpTensor> all_;
 };
 
-// The operand as the kernel or op after the norm wants it: prepacked, cast, in another representation. kDummyValueRef if it takes no part.
+// The operand as the kernel or op after the norm wants it: prepacked, cast, in another representation, of other dims. kDummyValueRef if it takes no part.
 ValueRef prepare(ComputeGraph& graph, Temporaries& temporaries, ValueRef operand, const TensorDesc& desc, const OperandSteps& steps);
 
 }  // namespace etvk_guard::vulkan

@@ -65,23 +65,28 @@ bool choose_kernel(Recipe* recipe, const kernels::DeviceLimits* device) {
 
 bool is_fused(Form form) { return form == Form::kFusedRow || form == Form::kFusedBatch || form == Form::kFusedFull; }
 
-Path path_of(Form form) {
-  switch (form) {
+bool is_channel(const NormSite& site) { return site.kind == NormKind::kGroup || site.kind == NormKind::kBatch; }
+
+Path path_of(const NormPlan& plan) {
+  switch (plan.form) {
     case Form::kStock: return Path::kStock;
     case Form::kUnit: return Path::kUnit;
-    case Form::kUnitThenOps: return Path::kUnitThenOps;
+    case Form::kUnitThenOps: break;
     case Form::kFusedRow: return Path::kFusedRow;
     case Form::kFusedBatch: return Path::kFusedBatch;
     case Form::kFusedFull: return Path::kFusedFull;
     case Form::kRefused: return Path::kRefused;
   }
-  return Path::kRefused;
+  if (plan.computed || plan.cast_norm || plan.multiply.used || plan.add.used) {
+    return Path::kUnitThenOps;
+  }
+  return plan.unit_weight || plan.zero_bias ? Path::kUnit : Path::kMoved;  // with or without other steps of x and out
 }
 
 // The norm of a kUnit or kUnitThenOps plan: ours where it takes x, without operands.
 void choose_bare_norm(const NormSite& site, const kernels::DeviceLimits* device, Recipe* recipe) {
   const bool keeps_operands = !recipe->plan.unit_weight || (site.kind == NormKind::kLayer && !recipe->plan.zero_bias);
-  const bool readable = site.x.layout == Layout::kWidthPacked && site.x.dims.size() <= 4;
+  const bool readable = !is_channel(site) && site.x.layout == Layout::kWidthPacked && site.x.dims.size() <= 4;
   if (readable && !keeps_operands) {
     recipe->problem = problem_of(site, {}, {});
     choose_kernel(recipe, device);
@@ -121,12 +126,24 @@ std::string representation(const TensorDesc& desc) {
   return std::string(storage) + " " + (layout < 3 ? kLayouts[layout] : "in another layout");
 }
 
+const char* op_name(NormKind kind) {
+  switch (kind) {
+    case NormKind::kRms: return "et_vk.rms_norm.default";
+    case NormKind::kLayer: return "aten.native_layer_norm.default";
+    case NormKind::kGroup: return "aten.native_group_norm.default";
+    case NormKind::kBatch: return "aten._native_batch_norm_legit_no_training.default";
+  }
+  return "a norm";
+}
+
 std::string refusal(const NormSite& site, const NormPlan& plan) {
-  const bool layer = site.kind == NormKind::kLayer;
-  std::string text = layer ? "aten.native_layer_norm.default: " : "et_vk.rms_norm.default: ";
-  text += etvk_guard::describe(site, plan) + "; x " + describe(site.x) + "; weight " + describe(site.weight);
-  if (layer) {
+  std::string text = op_name(site.kind);
+  text += ": " + etvk_guard::describe(site, plan) + "; x " + describe(site.x) + "; weight " + describe(site.weight);
+  if (site.kind != NormKind::kRms) {
     text += "; bias " + describe(site.bias);
+  }
+  if (site.kind == NormKind::kBatch) {
+    text += "; running_mean " + describe(site.mean) + "; running_var " + describe(site.variance);
   }
   return text + "; out " + describe(site.out);
 }
@@ -183,7 +200,7 @@ Recipe make_recipe(const NormSite& site, const kernels::DeviceLimits* device) {
       recipe.plan = plan_norm(site, Target::kFile);  // what can be done with the delegate's own ops
     }
   }
-  recipe.path = path_of(recipe.plan.form);
+  recipe.path = path_of(recipe.plan);
   if (recipe.path == Path::kUnit || recipe.path == Path::kUnitThenOps) {
     choose_bare_norm(site, device, &recipe);
   } else if (recipe.path == Path::kRefused) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the builder does with a norm: the planner's legal form, with the kernel that carries it out. Pure: plain descriptions in and out, no
-// ExecuTorch. carry_out.cpp does what it says.
+// ExecuTorch. graph_norm.cpp does what it says, graph_channel_norm.cpp for group and batch norms, which have no kernel of ours.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class Path : uint8_t {
   kFusedBatch,
   kFusedFull,
   kUnit,         // a norm without weight and bias
-  kUnitThenOps,  // that, then a cast, a multiplication and an addition, as far as the plan asks for them
+  kUnitThenOps,  // that, then a cast, a multiplication and an addition, as far as the plan asks for them; or no norm, but its plain ops
   kMoved,        // the delegate's own builder, between changes of rank or representation
   kRefused,      // message says why
 };

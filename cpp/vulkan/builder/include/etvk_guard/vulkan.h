@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The patched op builder: makes the Vulkan delegate in this process take a norm weight of any kind. It replaces the builders of
- * `et_vk.rms_norm.default` and `aten.native_layer_norm.default` in the delegate's operator registry.
+ * RMS, layer, group and batch norms in the delegate's operator registry.
  *
  * Loading the library (or linking it in) installs it, unless the environment variable ETVK_GUARD is "off". Programs loaded
  * afterwards are built by it; those that are loaded already stay as they are. All functions may be called from any thread.
@@ -33,7 +33,7 @@ enum etvk_guard_vulkan_state {
  * Also undoes etvk_guard_vulkan_uninstall(), and installs where ETVK_GUARD=off kept it from being installed at load. */
 ETVK_GUARD_VULKAN_API int etvk_guard_vulkan_install(void);
 
-/* Hands both ops back to the delegate's own builders. Returns the state. */
+/* Hands the ops back to the delegate's own builders. Returns the state. */
 ETVK_GUARD_VULKAN_API int etvk_guard_vulkan_uninstall(void);
 
 /* Writes a JSON object into buffer (at most size bytes, always terminated if size > 0) and returns the length it has in
@@ -42,7 +42,7 @@ ETVK_GUARD_VULKAN_API int etvk_guard_vulkan_uninstall(void);
  *   message   one line, what happened
  *   built     {"executorch": version of the headers, "event_tracer": bool, "compute_graph_bytes": int}
  *   kernels   how many kernels are built in
- *   sites     norms built so far, by path: {"stock", "fused_row", "fused_batch", "fused_full", "unit", "unit_then_ops", "refused"}
+ *   sites     norms built so far, by path: {"stock", "fused_row", "fused_batch", "fused_full", "unit", "unit_then_ops", "moved", "refused"}
  *   ops       {name: whether the registry answers with our builder, asked now} */
 ETVK_GUARD_VULKAN_API size_t etvk_guard_vulkan_status(char* buffer, size_t size);
 
