@@ -120,11 +120,14 @@ class OpChecker {
   }
 
   void check_quirks() {
-    if (std::string wrong = wrong_groups(graph_, index_); !wrong.empty()) {
-      add(FindingCode::kConvolutionGroups, "groups", std::move(wrong), false);
-    }
-    if (std::string wrong = reduced_channels(graph_, index_); !wrong.empty()) {
-      add(FindingCode::kReducedChannels, "dim", std::move(wrong), false);
+    std::vector<Quirk> quirks = find_quirks(graph_, index_);
+    const CallPlan plan = quirks.empty() ? CallPlan() : plan_fix(graph_, index_, context_).call;
+    for (Quirk& quirk : quirks) {
+      const std::string refusal = plan.refusal_of(quirk.code);
+      if (!refusal.empty()) {
+        quirk.message += "; repair has no rewrite: " + refusal;
+      }
+      add(quirk.code, quirk.argument, std::move(quirk.message), plan.settles(quirk.code, quirk.argument));
     }
     if (graph_.op_name(index_) == kEmbeddingOp && args_ == kEmbeddingArgs) {
       const Fix fix = plan_fix(graph_, index_, context_);
@@ -247,7 +250,7 @@ class OpChecker {
     } else if (fix.kind != FixKind::kNone && !fix.possible()) {
       message += "; repair has no rewrite: " + fix.refusal;
     }
-    add(code, argument, std::move(message), fix.possible());
+    add(code, argument, std::move(message), fix.kind != FixKind::kCall && fix.possible());
   }
 
   // What is wrong with an argument that the contract has no row for.

@@ -40,6 +40,7 @@ class Planner {
       embedding();
     } else {
       factor();
+      call();
     }
     return std::move(fix_);
   }
@@ -98,6 +99,13 @@ class Planner {
     }
   }
 
+  void call() {
+    if (fix_.kind == FixKind::kNone && args_ > 1) {
+      fix_.call = plan_call(graph_, fix_.op_index, describe(0), result());
+      done(FixKind::kCall, !fix_.call.possible(), "");
+    }
+  }
+
   const GraphView& graph_;
   const GraphContext& context_;
   const std::string_view name_;
@@ -117,6 +125,7 @@ bool Fix::settles(uint32_t position) const {
       return !embedding_plan.repack;
     case FixKind::kFactor:
       return position == factor_arg;
+    case FixKind::kCall:  // its findings are settled by code
     case FixKind::kNone:
       break;
   }

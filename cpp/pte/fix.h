@@ -10,6 +10,7 @@
 #include <string>
 
 #include "graph.h"
+#include "plan_call.h"
 #include "plan_ops.h"
 
 namespace etvk_guard {
@@ -26,7 +27,7 @@ struct GraphContext {
 inline constexpr const char* kEmbeddingOp = "aten.embedding.default";
 inline constexpr uint32_t kEmbeddingArgs = 6;
 
-enum class FixKind : uint8_t { kNone, kNorm, kLinear, kEmbedding, kFactor };
+enum class FixKind : uint8_t { kNone, kNorm, kLinear, kEmbedding, kFactor, kCall };
 
 struct Fix {
   FixKind kind = FixKind::kNone;
@@ -41,6 +42,7 @@ struct Fix {
   FactorSite factor;
   FactorPlan factor_plan;
   uint32_t factor_arg = 0;  // which argument the factor is
+  CallPlan call;
 
   bool possible() const { return kind != FixKind::kNone && refusal.empty(); }
   // Whether the rewrite takes an argument out of the op, or the op away: what is wrong with it otherwise is gone too.

@@ -84,6 +84,7 @@ struct OpInfo {
   uint32_t either_mask;    // bit i: argument i may be a constant, though it has no row
   uint32_t writes_mask;    // bit i: argument i is written in place
   uint32_t symbolic_mask;  // bit i: argument i is a list that may hold a dynamic size
+  uint32_t integers_mask;  // bit i: argument i is a number that is read as an integer
 };
 
 // An op that lowering accepts, or that an older release registered, and no release here registers.
@@ -283,7 +284,8 @@ def op_rows(table: Table) -> tuple[list[str], list[str]]:
         entry = table["ops"][op]
         mine = [prepack_row(table, op, row) for row in entry["prepack"]]
         known = mask(table["releases"], entry["releases"])
-        masks = ", ".join(bits(entry.get(key, [])) for key in ("either", "writes", "symbolic"))
+        keys = ("either", "writes", "symbolic", "integers")
+        masks = ", ".join(bits(entry.get(key, [])) for key in keys)
         ops.append(f"{{{quote(op)}, {known}, {len(rows)}, {len(mine)}, {masks}}}")
         rows += mine
     return rows, ops

@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stock does with an op that prepacks nothing wrong, and yet throws or computes wrongly. Each says why; "": it does not.
+// What stock does with an op that prepacks nothing wrong, and yet throws or computes wrongly. A quirk is a row of one table: a
+// question about one op, and the finding that its answer is. python/etvk_guard/lowering/limits.py asks the same of a model.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "graph.h"
 
 namespace etvk_guard {
 
-// The groups of a convolution of images. Convolution.cpp picks a shader by the weight's shape; conv2d_pw and conv_transpose2d know nothing of groups, and conv2d
-// takes a group for whole texels, of four channels each.
-std::string wrong_groups(const GraphView& graph, uint32_t op_index);
+struct Quirk {
+  FindingCode code = FindingCode::kNone;
+  std::string argument;  // the contract's name for it
+  std::string message;   // why
+};
 
-// A reduction over the second of four dims, of several batches: they lie behind each other along it (Reduce.cpp, Softmax.cpp and
-// Var.cpp throw).
-std::string reduced_channels(const GraphView& graph, uint32_t op_index);
+// Everything of this kind that is wrong with one op, in a fixed order. O(its arguments).
+std::vector<Quirk> find_quirks(const GraphView& graph, uint32_t op_index);
+
+// Lists of numbers that an op on images reads two numbers of, and finds fewer or more: positions, with the two numbers that it should
+// have had. There is no telling where a list is longer.
+struct ShortList {
+  uint32_t position = 0;
+  const char* name = "";
+  uint32_t count = 0;
+  bool known = false;
+  int64_t numbers[2] = {0, 0};
+};
+std::vector<ShortList> short_lists(const GraphView& graph, uint32_t op_index);
+
+// Whether two integers are compared for equality, for which there is no shader.
+bool compares_integers(const GraphView& graph, uint32_t op_index);
 
 // Whether the result of an embedding is packed in a way that its shader does not know: embedding_texture.glsl fills texels along
 // the width. Indices in a channels-packed texture are for another shader.

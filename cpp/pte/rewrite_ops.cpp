@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linear ops, embeddings and factors of products, as their plans say.
+// Linear ops, embeddings, factors of products, and calls that stock reads otherwise, as their plans say.
+#include "convolution.h"
 #include "emit.h"
 #include "fix.h"
 #include "operands.h"
@@ -12,6 +13,10 @@ constexpr const char* kAdd = "aten.add.Tensor";                     // [a, b, al
 constexpr const char* kMm = "aten.mm.default";                      // [a, b, out]
 constexpr const char* kPermute = "aten.permute_copy.default";       // [in, dims, out]
 constexpr const char* kIndexSelect = "aten.index_select.default";   // [in, dim, indices, out]
+constexpr const char* kPad = "aten.constant_pad_nd.default";        // [in, pad, value, out]
+constexpr const char* kAtLeast = "aten.ge.Tensor";                  // [a, b, out]
+constexpr const char* kAtMost = "aten.le.Tensor";                   // [a, b, out]
+constexpr const char* kBoth = "aten.bitwise_and.Tensor";            // [a, b, out]
 constexpr uint32_t kLinearBias = 2, kLinearOut = 3;
 
 void linear(Emitter* emit, const Fix& fix) {
@@ -97,6 +102,42 @@ void factor(Emitter* emit, const Fix& fix) {
   emit->release(operand);
 }
 
+void padded(Emitter* emit, const Fix& fix, std::vector<int32_t>* args) {
+  const TensorDesc& desc = fix.call.padded;
+  const Handle image = emit->temporary({desc.dtype, desc.dims, storage_of(desc), layout_of(desc), -1, -1});
+  emit->op(kPad, {args->at(0), emit->patch().integers(fix.call.pad), emit->patch().integer(0), image.id});
+  (*args)[0] = image.id;
+  (*args)[Convolution::kPadding] = emit->patch().integers({0, 0});
+  emit->op_as(fix.op_index, *args);
+  emit->release(image);
+}
+
+void compared(Emitter* emit, const Fix& fix, const std::vector<int32_t>& args) {
+  const TensorDesc& desc = fix.call.result;
+  const NewTensor tensor{desc.dtype, desc.dims, storage_of(desc), layout_of(desc), -1, -1};
+  const Handle least = emit->temporary(tensor), most = emit->temporary(tensor);
+  emit->op(kAtLeast, {args[0], args[1], least.id});
+  emit->op(kAtMost, {args[0], args[1], most.id});
+  emit->op(kBoth, {least.id, most.id, args.back()});
+  emit->release(least);
+  emit->release(most);
+}
+
+void call(Emitter* emit, const Fix& fix) {
+  std::vector<int32_t> args = emit->args_of(fix.op_index);
+  for (const CallPlan::Change& change : fix.call.changes) {
+    args[change.position] =
+        change.is_list ? emit->patch().integers(change.numbers) : emit->patch().integer(change.numbers.front());
+  }
+  if (fix.call.pads) {
+    padded(emit, fix, &args);
+  } else if (fix.call.compares) {
+    compared(emit, fix, args);
+  } else {
+    emit->op_as(fix.op_index, std::move(args));
+  }
+}
+
 }  // namespace
 
 void rewrite_op(Emitter* emit, const Fix& fix) {
@@ -107,6 +148,8 @@ void rewrite_op(Emitter* emit, const Fix& fix) {
       return embedding(emit, fix);
     case FixKind::kFactor:
       return factor(emit, fix);
+    case FixKind::kCall:
+      return call(emit, fix);
     default:
       return emit->op_as(fix.op_index, emit->args_of(fix.op_index));
   }

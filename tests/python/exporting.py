@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from models import MODELS, Model
+from patterns import patterns_made_once
 
 
 def lower_stock(model: Model) -> bytes:
@@ -19,7 +20,7 @@ def lower_stock(model: Model) -> bytes:
     from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
     from executorch.exir import to_edge_transform_and_lower
 
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad(), patterns_made_once():
         warnings.simplefilter("ignore")  # of torch's and executorch's own making
         programs = {
             name: torch.export.export(make().eval(), model.inputs(), dynamic_shapes=model.dynamic)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from call_models import CALL_MODELS
 from model import (
     ADD,
     CAST,
@@ -303,4 +304,5 @@ MODELS: Mapping[str, Model] = {
     **_PROGRAMS,
     **_LAYER_NORMS,
     **OP_MODELS,
+    **CALL_MODELS,
 }

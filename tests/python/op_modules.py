@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -100,14 +101,26 @@ class Embedding(nn.Module):
 
 
 class Calls(nn.Module):
-    """A function."""
+    """A function of inputs."""
 
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, function: Callable[..., Tensor]) -> None:
         super().__init__()
         self.function = function
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.function(*inputs)
+
+
+class Applies(nn.Module):
+    """A function of inputs and of one parameter, `weight`."""
+
+    def __init__(self, function: Callable[..., Tensor], *weight: int) -> None:
+        super().__init__()
+        self.function = function
+        self.weight = nn.Parameter(rand(*weight, seed=3))
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.function(self.weight, *inputs)
 
 
 class Table(nn.Module):
@@ -149,6 +162,18 @@ class GroupedConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.function(x, self.weight, self.bias, groups=self.groups)
+
+
+class Depthwise(nn.Module):
+    """A convolution with a kernel for each channel, a parameter."""
+
+    def __init__(self, *kernel: int, channels: int, **options: Any) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(rand(channels, 1, *kernel, seed=3))
+        self.options = {"groups": channels, **options}
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.conv2d(x, self.weight, **self.options)
 
 
 class Pad(nn.Module):

@@ -7,7 +7,6 @@ And what the tests of such programs share: a case lowered with a partitioner, ea
 from __future__ import annotations
 
 import copy
-import functools
 import hashlib
 import importlib.metadata
 import logging
@@ -32,6 +31,7 @@ from op_cases import OP_CASES
 
 import exporting
 from models import MODELS, Model
+from patterns import patterns_made_once
 
 TABLES = Path(__file__).parent.parent / "python"
 Inputs = tuple[torch.Tensor, ...]
@@ -133,11 +133,10 @@ def lowered_file(name: str, folder: Path) -> Path:
 def made_once(path: Path, lower: Callable[[], bytes]) -> Path:
     """`path`, with what `lower` gives, quietly, where there was no such file."""
     if not path.exists():
-        _quick_patterns()
         level = logging.root.manager.disable
         logging.disable(logging.WARNING)
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), patterns_made_once():
                 warnings.simplefilter("ignore")
                 data = lower()
         finally:
@@ -146,13 +145,3 @@ def made_once(path: Path, lower: Callable[[], bytes]) -> Path:
         made.write_bytes(data)
         os.replace(made, path)
     return path
-
-
-@functools.cache
-def _quick_patterns() -> None:
-    """Stock exports its rotary patterns anew at each look for them: most of the time."""
-    from executorch.backends.vulkan.patterns import fusable_patterns
-
-    for entry in fusable_patterns.values():
-        if entry.get_graphs_fn is not None:
-            entry.get_graphs_fn = functools.cache(entry.get_graphs_fn)

@@ -129,6 +129,8 @@ class OpInfo:
         either: arguments without a row that may be constants as well as run-time values. All other
             tensors must be run-time values, where a constant makes stock throw.
         writes: arguments that the op writes in place.
+        integers: numbers that the op's builder reads as integers: one that is stored as a float
+            makes stock throw, or is left out.
         symbolic: lists of numbers that may hold a size which is known only while running; in any
             other list one makes stock throw.
         note: what else the builder asks or assumes; often empty.
@@ -142,6 +144,7 @@ class OpInfo:
     either: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     symbolic: tuple[int, ...] = ()
+    integers: tuple[int, ...] = ()
     note: str = ""
 
 
@@ -254,6 +257,7 @@ def _op(name: str, entry: dict[str, Any]) -> OpInfo:
         either=tuple(entry.get("either", ())),
         writes=tuple(entry.get("writes", ())),
         symbolic=tuple(entry.get("symbolic", ())),
+        integers=tuple(entry.get("integers", ())),
         note=entry.get("note", ""),
     )
 

@@ -14,16 +14,15 @@ from typing import Any
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from etvk_guard.contract.groups import wrong_groups
+from etvk_guard.contract.convolutions import Convolution
 from etvk_guard.lowering.graph import arg, dims, op_name, shape_of, static
 
-__all__ = ["LIMITS", "Limit", "cut_kernel", "pair", "resampling"]
+__all__ = ["LIMITS", "Limit", "convolution", "resampling"]
 
 Limit = Callable[[Node], str]
 
 _IMAGE_RANK = 4
 _CONVOLUTION = "aten.convolution.default"
-_TILED = ([3, 3], [5, 5])  # depthwise kernels with shaders of their own
 # Their shaders take the third dim from the end for the channels.
 _OF_IMAGES = (
     "aten.native_group_norm.default",
@@ -33,12 +32,16 @@ _OF_TWO = frozenset(
     f"aten.{name}"
     for name in (
         "add.Tensor",
+        "bitwise_and.Tensor",
+        "bitwise_or.Tensor",
         "div.Tensor",
         "div.Tensor_mode",
         "eq.Tensor",
         "ge.Tensor",
         "gt.Tensor",
         "le.Tensor",
+        "logical_and.default",
+        "logical_or.default",
         "lt.Tensor",
         "minimum.default",
         "mul.Tensor",
@@ -69,67 +72,31 @@ def _images(node: Node) -> str:
     return ""
 
 
-def _groups(node: Node) -> str:
-    """Groups of a convolution of images that stock computes wrongly."""
+def convolution(node: Node) -> Convolution | None:
+    """The numbers of a convolution; None for any other call."""
     weight = shape_of(node.args[1]) if op_name(node) == _CONVOLUTION else None
-    groups = arg(node, 8, "groups")
-    if weight is None or not isinstance(groups, int):
-        return ""
-    sizes = [size if isinstance(size, int) else 0 for size in weight]
-    return wrong_groups(sizes, groups, bool(arg(node, 6, "transposed")))
-
-
-def pair(numbers: Any) -> list[int]:
-    """A list of both dims of an image: one number stands for both."""
-    listed = list(numbers)
-    return listed * 2 if len(listed) == 1 else listed
-
-
-def _depthwise_kernel(node: Node) -> list[int]:
-    """The kernel of a depthwise convolution of images for which there is no shader of its own."""
-    weight = shape_of(node.args[1]) if op_name(node) == _CONVOLUTION else None
-    if weight is None or len(weight) != _IMAGE_RANK or arg(node, 6, "transposed"):
-        return []
-    groups, kernel = arg(node, 8, "groups"), [int(size) for size in weight[-2:]]
-    if groups == 1 or weight[0] != groups or weight[1] != 1 or kernel in _TILED:
-        return []
-    return kernel
-
-
-def cut_kernel(node: Node) -> bool:
-    """Whether the general shader of depthwise convolutions loses its place in the kernel."""
-    kernel = _depthwise_kernel(node)
-    if not kernel or pair(arg(node, 3, "stride")) != pair(arg(node, 5, "dilation")):
-        return False
-    return kernel[0] > 1 and pair(arg(node, 4, "padding"))[1] > 0
-
-
-def _depthwise(node: Node) -> str:
-    kernel = _depthwise_kernel(node)
-    if not kernel:
-        return ""
-    shape = "x".join(map(str, kernel))
-    if pair(arg(node, 3, "stride")) != pair(arg(node, 5, "dilation")):
-        return f"no shader is depthwise with a kernel of {shape} and a stride unlike its dilation"
-    return (
-        f"a depthwise kernel of {shape} is cut off wrongly at the edge" if cut_kernel(node) else ""
+    if weight is None:
+        return None
+    stride, padding, dilation = (tuple(node.args[place]) for place in (3, 4, 5))  # type: ignore[arg-type]
+    return Convolution(
+        tuple(size if isinstance(size, int) else 0 for size in weight),
+        stride,
+        padding,
+        dilation,
+        bool(arg(node, 6, "transposed")),
+        arg(node, 8, "groups"),
     )
 
 
 def _convolution(node: Node) -> str:
-    """A dilation of what is transposed; strides and paddings that `conv1d_pw` does not look at."""
-    weight = shape_of(node.args[1]) if op_name(node) == _CONVOLUTION else None
-    if weight is None:
+    """What no shader computes, and what one computes wrongly."""
+    call = convolution(node)
+    if call is None:
         return ""
-    stride, padding, dilation = (list(node.args[place]) for place in (3, 4, 5))  # type: ignore[arg-type]
-    if arg(node, 6, "transposed"):
-        return "it is transposed, and dilated" if any(step != 1 for step in dilation) else ""
-    pointwise = len(weight) == 3 and weight[2] == 1
-    if pointwise and arg(node, 8, "groups") != 1:
-        return "its kernel is one number, and it is in groups"
-    if pointwise and (stride != [1] or padding != [0]):
-        return "its kernel is one number, and stride or padding would be ignored"
-    return ""
+    if call.cut_kernel():
+        shape = "x".join(map(str, call.weight[2:]))
+        return f"a depthwise kernel of {shape} is cut off wrongly at the edge"
+    return call.wrong_groups() or call.refused() or call.ignored()
 
 
 def _numbers(node: Node) -> str:
@@ -196,8 +163,6 @@ def _reduced(value: Any) -> list[int]:
 
 LIMITS: tuple[Limit, ...] = (
     _images,
-    _groups,
-    _depthwise,
     _convolution,
     _numbers,
     _truncation,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase
@@ -23,6 +24,8 @@ from etvk_guard.lowering.site import Decision, Match, Rule, Runtime, Verdict, Vi
 __all__ = ["Plan", "Site", "Support"]
 
 TAG_KEY = "delegation_tag"
+# ExecuTorch's passes take the fake tensors' mode from the inputs, and fail where there are none.
+_SOURCELESS = "the delegate would have no input, which ExecuTorch does not lower"
 
 
 @dataclass
@@ -63,6 +66,7 @@ class Plan:
         self._breaches: dict[Node, str] = {}
         self._dropped: set[Node] = set()
         self._apart: set[Node] = set()
+        self._sourceless: set[Node] = set()
 
     def find(self, stock: Any) -> None:
         """Find the sites and the breaches, given stock's own idea of what the delegate runs."""
@@ -93,6 +97,8 @@ class Plan:
         for node in calls:
             if node not in fused and node not in rewritten:
                 self._audit(node)
+        for node in self._sourceless - fused:
+            self._breaches.setdefault(node, _SOURCELESS)
 
     def claimed(self, node: Node) -> list[Site]:
         """The sites whose rewrite takes a call."""
@@ -106,7 +112,8 @@ class Plan:
         """Deal with the sites that the partition tore apart. True if there are none.
 
         Constants that are computed in another delegate, or on the CPU, come from there: for the
-        next round they are run-time values. Any other site is dropped.
+        next round they are run-time values. Any other site is dropped. A delegate without inputs is
+        given up.
         """
         torn = [s for s in self.sites if s.verdict.rewrites and len(s.tags()) > 1]
         for site in torn:
@@ -115,7 +122,26 @@ class Plan:
                 self._apart |= computed
             else:
                 self._dropped.add(site.match.anchor)
-        return not torn
+        sourceless = self._without_inputs()
+        self._sourceless |= sourceless
+        return not torn and not sourceless
+
+    def _without_inputs(self) -> set[Node]:
+        """The calls of delegates that take nothing but numbers which the model itself holds."""
+        parts: dict[str, set[Node]] = {}
+        for node in self.program.graph_module.graph.nodes:
+            if node.op == "call_function" and TAG_KEY in node.meta:
+                parts.setdefault(node.meta[TAG_KEY], set()).add(node)
+        return {
+            node
+            for part in parts.values()
+            if not any(
+                source not in part and _is_fake(source)
+                for member in part
+                for source in member.all_input_nodes
+            )
+            for node in part
+        }
 
     def record(self, report: LoweringReport) -> dict[Node, int]:
         """Write the decisions down. Returns the entry of each anchor that is to be rewritten."""
@@ -168,6 +194,12 @@ class Plan:
             if is_size and source.op == "call_function" and source not in self._breaches:
                 self._breaches[source] = f"`{node.name}`, which is left to the CPU, takes this size"
                 self._keep_out_sizes(source)
+
+
+def _is_fake(source: Node) -> bool:
+    """Whether ExecuTorch's passes see a fake tensor; of a lifted number they see the number."""
+    found = source.meta.get("val")
+    return isinstance(found, FakeTensor) and getattr(found, "constant", None) is None
 
 
 def _allowed(site: Site, stock: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from etvk_guard.reference import errors
-from etvk_guard.reference.dtypes import BUFFER, CHANNELS_PACKED, VK_DTYPES
+from etvk_guard.reference.dtypes import BUFFER, CHANNELS_PACKED, HEIGHT_PACKED, VK_DTYPES
 
 if TYPE_CHECKING:
     from etvk_guard.pte import Op, VkTensor, Where
@@ -96,6 +96,10 @@ class Call:
         """Whether argument `index` lies in a texture whose texels run along the channels."""
         tensor = self.declared(index)
         return self.graph.storage(tensor) != BUFFER and self.graph.layout(tensor) == CHANNELS_PACKED
+
+    def is_height_packed(self, index: int) -> bool:
+        """Whether argument `index` is packed along its height."""
+        return self.graph.layout(self.declared(index)) == HEIGHT_PACKED
 
     def abort(self, message: str, code: str | None = None) -> errors.StockAbortError:
         """What to raise where a check of the stock delegate fails; the code of the finding."""

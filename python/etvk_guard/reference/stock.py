@@ -15,6 +15,7 @@ import torch
 
 from etvk_guard import contract
 from etvk_guard.reference import errors
+from etvk_guard.reference.stock_limits import LIMITS
 
 if TYPE_CHECKING:
     from etvk_guard.pte import Graph, Where
@@ -25,21 +26,6 @@ RELEASE: Final = "1.5"
 # What memory holds that a kernel should have written and did not. Really it is whatever was there
 # before; NaN makes sure that no comparison passes by luck.
 POISON: Final = float("nan")
-
-
-_IMAGE_RANK: Final = 4
-_REDUCTIONS: Final = frozenset(
-    f"aten.{name}"
-    for name in (
-        "mean.dim",
-        "sum.dim_IntList",
-        "amax.default",
-        "amin.default",
-        "_softmax.default",
-        "_log_softmax.default",
-        "var.dim",
-    )
-)
 
 
 def check_op(graph: Graph, op_index: int, where: Where) -> None:
@@ -61,9 +47,13 @@ def check_op(graph: Graph, op_index: int, where: Where) -> None:
         if effect == "abort":
             message = f"stock aborts while loading: {op.name}, {row.name} is {_SAID[broken]}"
             raise errors.stock_abort(message, replace(where, argument=row.name), code)
-    if op.name in _REDUCTIONS and _reduces_channels(graph, op.args):
-        message = f"stock aborts while loading: {op.name} over the second of four dims"
-        raise errors.stock_abort(message, replace(where, argument="dim"), "EG209")
+    for limit in LIMITS:
+        refusal = limit(graph, op)
+        if refusal is not None:
+            message = f"stock aborts while loading: {op.name}, {refusal.argument}: {refusal.reason}"
+            raise errors.stock_abort(
+                message, replace(where, argument=refusal.argument), refusal.code
+            )
     constants = {row.arg for row in info.prepack} | set(info.either)
     for place, value_id in enumerate(op.args[:-1]):
         at = replace(where, argument=f"argument {place}")
@@ -73,15 +63,6 @@ def check_op(graph: Graph, op_index: int, where: Where) -> None:
         if place not in constants and _is_tref(graph, value_id):
             message = f"stock aborts while loading: {op.name}, argument {place} is a constant"
             raise errors.stock_abort(message, at, "EG204")
-
-
-def _reduces_channels(graph: Graph, args: tuple[int, ...]) -> bool:
-    """Whether the second of four dims is reduced, of several batches (`Reduce.cpp`)."""
-    x, reduced = (graph.values[value_id] for value_id in args[:2])
-    if x.kind != "tensor" or len(x.value.dims) != _IMAGE_RANK or x.value.dims[0] == 1:
-        return False
-    listed = reduced.value if reduced.kind == "int_list" else [reduced.value]
-    return any(isinstance(dim, int) and dim % _IMAGE_RANK == 1 for dim in listed)
 
 
 def _is_tref(graph: Graph, value_id: int) -> bool:

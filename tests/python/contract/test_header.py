@@ -58,8 +58,8 @@ int main() {
     std::printf("[\"finding\",%d,\"%s\",\"%s\",%d,%d]\n", n(i.value), i.code, i.name,
                 static_cast<int>(i.severity), static_cast<int>(i.stock));
   for (const OpInfo& op : kKnownOps) {
-    std::printf("[\"op\",\"%s\",%d,%u,%u,%u]\n", op.name, op.release_mask, op.either_mask,
-                op.writes_mask, op.symbolic_mask);
+    std::printf("[\"op\",\"%s\",%d,%u,%u,%u,%u]\n", op.name, op.release_mask, op.either_mask,
+                op.writes_mask, op.symbolic_mask, op.integers_mask);
     for (unsigned i = 0; i < op.row_count; ++i) {
       const PrepackRow& r = kPrepackRows[op.first_row + i];
       std::printf("[\"row\",\"%s\",%d,\"%s\",%d,%d,%d,%d,%d,%d,%d,%d]\n", r.op, r.arg, r.name,
@@ -108,7 +108,8 @@ def expected() -> list[list[object]]:
     for name in contract.known_ops():
         op = contract.op(name)
         assert op is not None
-        masks = [sum(1 << i for i in args) for args in (op.either, op.writes, op.symbolic)]
+        places = (op.either, op.writes, op.symbolic, op.integers)
+        masks = [sum(1 << i for i in args) for args in places]
         lines.append(["op", name, bits(op.releases), *masks])
         for row in op.prepack:
             codes = [number(row.broken.get(w)) for w in ("runtime", "shape", "none", "mutable")]

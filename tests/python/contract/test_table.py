@@ -67,6 +67,17 @@ FINDINGS = {
     "EG207": ("convolution-groups", "wrong"),
     "EG208": ("embedding-packing", "wrong"),
     "EG209": ("reduced-channels", "abort"),
+    "EG210": ("number-type", "abort"),
+    "EG211": ("short-list", "abort"),
+    "EG212": ("depthwise-edge", "wrong"),
+    "EG213": ("convolution-form", "abort"),
+    "EG214": ("argument-ignored", "wrong"),
+    "EG215": ("integer-equality", "abort"),
+    "EG216": ("no-dimensions", "abort"),
+    "EG217": ("rounding-mode", "wrong"),
+    "EG218": ("several-indices", "abort"),
+    "EG219": ("resampled-sizes", "wrong"),
+    "EG220": ("resampling-factor", "abort"),
     "EG301": ("unknown-op", "none"),
     "EG302": ("needs-guarded-runtime", "abort"),
     "EG303": ("missing-op", "abort"),
@@ -121,7 +132,7 @@ def test_finding(row: dict[str, Any]) -> None:
 def test_op(op: str) -> None:
     entry = TABLE["ops"][op]
     need = {"args", "since", "until", "releases", "prepack"}
-    assert need <= set(entry) <= need | {"either", "writes", "symbolic", "note"}
+    assert need <= set(entry) <= need | {"either", "writes", "symbolic", "integers", "note"}
     assert len(entry["args"]) == len(set(entry["args"])) <= 32
     assert entry["releases"] == [r for r in RELEASES if r in entry["releases"]] != []
     assert entry["until"] is None
@@ -131,9 +142,9 @@ def test_op(op: str) -> None:
     assert entry["releases"][0] == first
     rows = [row["arg"] for row in entry["prepack"]]
     assert rows == sorted(set(rows))
-    either, writes = entry.get("either", []), entry.get("writes", [])
-    assert not set(rows) & set(either)
-    assert all(arg < len(entry["args"]) for arg in [*either, *writes, *entry.get("symbolic", [])])
+    places = {key: entry.get(key, []) for key in ("either", "writes", "symbolic", "integers")}
+    assert not set(rows) & set(places["either"])
+    assert all(arg < len(entry["args"]) for listed in places.values() for arg in listed)
 
 
 @pytest.mark.parametrize(("op", "row"), ROWS, ids=IDS)

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import functools
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from executorch.backends.vulkan.patterns import fusable_patterns
 from executorch.exir import to_edge_transform_and_lower
 
 import etvk_guard
@@ -21,13 +20,13 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the tables of cases
 
 from lowering_cases import short
 
+from patterns import patterns_made_once
+
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_patterns() -> None:
-    """Stock exports its rotary patterns anew at each look for them: most of a test's time."""
-    for entry in fusable_patterns.values():
-        if entry.get_graphs_fn is not None:
-            entry.get_graphs_fn = functools.cache(entry.get_graphs_fn)
+def _quick_patterns() -> Iterator[None]:
+    with patterns_made_once():
+        yield
 
 
 @dataclass

@@ -15,6 +15,7 @@ LEFT, RIGHT = torch.tensor([[1, 2, 5], [0, 2, 4]]), torch.tensor([[1, 3, 5], [0,
 PLACES = torch.tensor([0, 2])
 KERNEL = {"w": weight(8, 8, 3, 3)}
 OUT = [("audit", "left to the CPU")]
+CAST = "dim_order_ops._to_dim_order_copy"
 LISTS = [("image_lists", "rewritten")]
 
 NUMBERS: list[Case] = [
@@ -28,6 +29,17 @@ NUMBERS: list[Case] = [
          [rand(5).sigmoid(), rand(5, seed=1).sigmoid()],
          ["full full neg", "prepack sub mul mul sub"], [],
          cpu=["aten::log", "aten::maximum", "aten::log1p", "aten::mean"]),
+    case("numbers_both", lambda m, x, y: (x > 0) & (y > 0), [rand(1)[0], rand(1, seed=1)[0]],
+         ["gt.Scalar gt.Scalar"], OUT, cpu=["aten::bitwise_and"], reason="neither operand has a dimension"),
+    case("constants_only", lambda m, x, y: torch.linalg.cross(x, y) * 2,
+         [rand(4, 3), rand(4, 3, seed=1)],
+         "prepack index_select index_select mul index_select index_select mul sub mul", OUT * 5,
+         cpu=["aten::arange", "aten::add", "aten::remainder"], reason="would have no input"),
+    case("softplus_of_a_number", lambda m, x: functional.softplus(x * 2, 3, 0.2) * 2,
+         [rand(1)[0]], [f"prepack {CAST} exp", f"prepack gt.Scalar where.self {CAST}"],
+         OUT * 4,
+         cpu=["dim_order_ops::_to_dim_order_copy", "aten::mul", "aten::log1p", "aten::div"],
+         reason="neither operand has a dimension"),
     case("softmax_of_a_number", lambda m, x: torch.softmax(x, 0), [rand(1)[0]], [], OUT,
          cpu=["aten::_softmax"], reason="has no dimension"),
     case("integers_equal", lambda m, x, i, j: torch.where(i == j, x, x * 2),
@@ -65,8 +77,8 @@ IMAGES: list[Case] = [
 ]  # fmt: skip
 
 
-def _depthwise(kernel: tuple[int, int], **rest: Any) -> dict[str, nn.Module]:
-    convolution = nn.Conv2d(8, 8, kernel, groups=8, **rest)
+def _depthwise(kernel: tuple[int, int], channels: int = 8, **rest: Any) -> dict[str, nn.Module]:
+    convolution = nn.Conv2d(channels, channels, kernel, groups=channels, **rest)
     for seed, tensor in enumerate(convolution.parameters()):
         tensor.data = rand(*tensor.shape, seed=seed)
     return {"c": convolution}
@@ -77,6 +89,8 @@ DEPTHWISE: list[Case] = [
     case("depthwise_7", lambda m, x: m.c(x) * 2, [ONE_IMAGE],
          "prepack constant_pad_nd convolution mul",
          EDGE, _depthwise((7, 7), padding=3)),
+    case("depthwise_of_one_channel", lambda m, x: m.c(x) * 2, [rand(1, 1, 6, 6)],
+         "prepack constant_pad_nd convolution mul", EDGE, _depthwise((7, 7), 1, padding=3)),
     case("depthwise_3_by_5", lambda m, x: m.c(x) * 2, [ONE_IMAGE],
          "prepack constant_pad_nd convolution mul", EDGE, _depthwise((3, 5), padding="same")),
     case("depthwise_relu", lambda m, x: m.c(x).relu() * 2, [ONE_IMAGE],

@@ -24,6 +24,8 @@ Stock = Callable[[str], Path]
 FAULTY = [name for name, model in MODELS.items() if model.codes]
 ARGUMENTS = {
     "weight", "bias", "out", "x", "running_mean", "running_var", "groups", "argument 1", "dim",
+    "argument 6", "argument 8", "stride", "padding", "self", "rounding_mode", "indices", "input",
+    "scale_factors",
 }  # fmt: skip
 FIXABLE = [name for name in FAULTY if MODELS[name].repaired is not None]
 

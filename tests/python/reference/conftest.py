@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import fcntl
-import functools
 import hashlib
 import importlib.metadata
 import logging
@@ -17,6 +16,8 @@ from typing import Any
 
 import pytest
 import torch
+
+from patterns import patterns_made_once
 
 Lower = Callable[..., bytes]
 
@@ -54,30 +55,6 @@ def _silent() -> Iterator[None]:
             yield
     finally:
         logging.disable(level)
-
-
-@functools.cache
-def _pattern_graphs(function: Callable[[], Any]) -> Any:
-    return function()
-
-
-@contextmanager
-def patterns_made_once() -> Iterator[None]:
-    """ExecuTorch exports its fusion patterns anew for each lowering (8 s): once will do."""
-    from executorch.backends.vulkan.patterns import fusable_patterns
-
-    before = {
-        name: entry.get_graphs_fn
-        for name, entry in fusable_patterns.items()
-        if entry.get_graphs_fn is not None
-    }
-    for name, function in before.items():
-        fusable_patterns[name].get_graphs_fn = functools.partial(_pattern_graphs, function)
-    try:
-        yield
-    finally:
-        for name, function in before.items():
-            fusable_patterns[name].get_graphs_fn = function
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ from typing import Any
 
 from torch.fx import Node
 
-from etvk_guard.lowering.graph import GraphEditor, arg, edge, is_op, op_name, shape_of
-from etvk_guard.lowering.limits import cut_kernel, pair
+from etvk_guard.contract.convolutions import pair
+from etvk_guard.lowering.graph import GraphEditor, arg, edge, op_name, shape_of
+from etvk_guard.lowering.limits import convolution
 from etvk_guard.lowering.site import Decision, Match, Verdict, View
 
 __all__ = ["DepthwiseEdge"]
@@ -28,13 +29,14 @@ class DepthwiseEdge:
 
     def pattern(self, node: Node, view: View) -> Match | None:
         """A depthwise convolution whose kernel is cut off at the right edge."""
-        if not is_op(node, edge.convolution.default) or not cut_kernel(node):
+        call = convolution(node)
+        if call is None or not call.cut_kernel():
             return None
         if edge.constant_pad_nd.default not in view.supported or len(shape_of(node) or ()) != 4:
             return None
         if view.runs is not None and not view.runs(node):
             return None
-        kernel = "x".join(map(str, (shape_of(node.args[1]) or ())[-2:]))
+        kernel = "x".join(map(str, call.weight[2:]))
         return Match(node, [node], f"depthwise {op_name(node)} of {kernel}, padded")
 
     def check(self, match: Match, view: View) -> Verdict:

@@ -2,7 +2,8 @@
 """Convolutions, also with a clamp fused to them, and 1-D ones.
 
 "stock" computes what the shaders make of groups that they do not follow (`conv2d*.glsl`,
-`conv_transpose2d.glsl`, `*_prepack_weights.glsl`).
+`conv_transpose2d.glsl`, `*_prepack_weights.glsl`), of depthwise kernels at the image's right edge
+(`conv2d_dw.glsl`), and of strides and paddings that they do not look at (`conv1d_pw.glsl`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from etvk_guard.contract.groups import wrong_groups
+from etvk_guard.contract.convolutions import Convolution, pair
 from etvk_guard.reference import stock
 
 if TYPE_CHECKING:
@@ -37,8 +38,15 @@ def convolution(call: Call) -> torch.Tensor:
     """aten.convolution(x, weight, bias, stride, padding, dilation, transposed, .., groups)."""
     stride, padding, dilation, transposed, output_padding, groups = call.args[3:9]
     weight = call.real(1)
-    if call.stock and wrong_groups(weight.shape, int(groups), bool(transposed)):
-        return _stock_groups(call)
+    if call.stock:
+        numbers = (tuple(stride), tuple(padding), tuple(dilation), bool(transposed), int(groups))
+        kind = Convolution(tuple(weight.shape), *numbers)
+        if kind.wrong_groups():
+            return _stock_groups(call)
+        if kind.cut_kernel():
+            return _stock_edge(call)
+        if kind.ignored() and call.is_height_packed(0):
+            return _stock_row(call)
     return torch.convolution(
         call.real(0),
         weight,
@@ -90,6 +98,51 @@ def _stock_texels(
         # With fewer texels than groups the shader divides by zero: anything may come of it.
         parts.append(part if size else torch.full_like(part, stock.POISON))
     return torch.cat(parts, 1)
+
+
+def _stock_edge(call: Call) -> torch.Tensor:
+    """A column whose kernel is cut off after some numbers of a row takes the next row from there.
+
+    Columns that are cut off at one place are a convolution of a narrower kernel.
+    """
+    x, weight, bias = call.real(0), call.real(1), _bias(call, 2)
+    (down, right), (above, left) = pair(call.args[3]), pair(call.args[4])
+    dilation = pair(call.args[5])
+    high, wide = weight.shape[2:]
+    full = torch.nn.functional.conv2d(
+        x, weight, bias, (down, right), (above, left), dilation, x.shape[1]
+    )
+    numbers = weight.flatten(2)
+    for column in range(full.shape[-1]):
+        rest = x.shape[-1] + left - column * right  # from the kernel's left to the image's right
+        taken = max(min(-(-rest // dilation[1]), wide), 0)
+        if taken == wide:
+            continue
+        full[..., column] = 0.0 if bias is None else bias[:, None]
+        if taken == 0:
+            continue
+        narrow = numbers[..., : high * taken].reshape(-1, 1, high, taken)
+        first = column * right
+        part = torch.nn.functional.pad(x, (left, 0))[..., first : first + rest]
+        made = torch.nn.functional.conv2d(
+            part[..., : (taken - 1) * dilation[1] + 1],
+            narrow,
+            bias,
+            (down, 1),
+            (above, 0),
+            dilation,
+            x.shape[1],
+        )
+        full[..., column] = made[..., 0]
+    return full
+
+
+def _stock_row(call: Call) -> torch.Tensor:
+    """One number times each element, whatever stride and padding; the rest is not written."""
+    made = torch.nn.functional.conv1d(call.real(0), call.real(1), _bias(call, 2))
+    length = call.out_tensor().dims[-1]
+    missing = max(length - made.shape[-1], 0)
+    return torch.nn.functional.pad(made, (0, missing), value=stock.POISON)[..., :length]
 
 
 def conv_with_clamp(call: Call) -> torch.Tensor:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -19,12 +19,7 @@ def gelu(call: Call) -> torch.Tensor:
 
 def power(call: Call) -> torch.Tensor:
     """pow; stock's `power_of` (binary_op_defs.glslh) differs for a base that is not positive."""
-    base = call.tensor(0)
-    exponent = call.args[1]
-    if base.dtype == torch.float16:
-        base = base.float()
-    if isinstance(exponent, torch.Tensor) and exponent.dtype == torch.float16:
-        exponent = exponent.float()
+    base, exponent = _widened(call.tensor(0)), _widened(call.args[1])
     return _stock_power(base, exponent) if call.stock else torch.pow(base, exponent)
 
 
@@ -39,7 +34,20 @@ def _stock_power(base: torch.Tensor, exponent: torch.Tensor | float) -> torch.Te
     return torch.where(x == 0, (y == 0).to(torch.float32), result)
 
 
+def divide(call: Call) -> torch.Tensor:
+    """div with a rounding mode; stock's `floor_divide` rounds down, whatever the mode."""
+    mode = "floor" if call.stock else call.args[2]
+    left, right = (_widened(call.args[place]) for place in (0, 1))
+    return torch.div(left, right, rounding_mode=mode)
+
+
+def _widened(operand: Any) -> Any:
+    half = isinstance(operand, torch.Tensor) and operand.dtype == torch.float16
+    return operand.float() if half else operand
+
+
 OPS: Final = {
+    "aten.div.Tensor_mode": divide,
     "aten.gelu.default": gelu,
     "aten.pow.Tensor_Scalar": power,
     "aten.pow.Tensor_Tensor": power,

@@ -22,7 +22,7 @@ _NAMES: Final = """
 _log_softmax.default _softmax.default _weight_int8pack_mm.default abs.default add.Tensor
 addmm.default amax.default amin.default arange.start_step argmax.default argmin.default
 bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor bmm.default cat.default clamp.default
-constant_pad_nd.default cos.default div.Tensor div.Tensor_mode
+constant_pad_nd.default cos.default div.Tensor
 eq.Scalar eq.Tensor exp.default expand_copy.default flip.default full.default
 full_like.default gather.default ge.Scalar ge.Tensor grid_sampler_2d.default gt.Scalar gt.Tensor
 hardshrink.default hardsigmoid.default hardswish.default hardtanh.default index.Tensor
@@ -34,7 +34,7 @@ repeat.default repeat_interleave.self_int round.default rsqrt.default scalar_ten
 select.int select_copy.int sigmoid.default sin.default slice.Tensor slice_copy.Tensor
 split_with_sizes_copy.default sqrt.default squeeze_copy.dims sub.Tensor sum.dim_IntList
 t_copy.default tan.default tanh.default unfold_copy.default unsqueeze_copy.default
-upsample_bilinear2d.vec upsample_nearest2d.vec var.dim view_copy.default where.self zeros.default
+upsample_bilinear2d.vec var.dim view_copy.default where.self zeros.default
 zeros_like.default
 """
 
