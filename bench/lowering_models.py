@@ -42,7 +42,7 @@ from etvk_guard.lowering import Decision, GuardedVulkanPartitioner, LoweringRepo
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"
 TOLERANCE = 1e-4  # relative to the largest value; a model is hundreds of float32 ops
-PACKAGES = ("executorch", "torch", "transformers", "diffusers")
+PACKAGES = ("executorch", "torch", "transformers", "diffusers", "torchvision")
 NORM_RULES = ("rms_norm", "layer_norm")
 LIMIT = 900  # seconds for one lowering and its runs
 LENGTH = 240  # of a message on the page

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiny models that others wrote, with random weights, for bench/lowering_models.py.
 
-Needs `transformers` and `diffusers`. No weight is downloaded: each model is made from a config.
+Needs `transformers`, `diffusers` and `torchvision`. No weight is downloaded: each model is made
+from a config.
 """
 
 from __future__ import annotations
@@ -13,11 +14,18 @@ from torch import nn
 
 from .audio import AUDIO
 from .base import Made
+from .convolutional import CONVOLUTIONAL
 from .diffusion import DIFFUSION
 from .language import LANGUAGE
 from .vision import VISION
 
-MODELS: dict[str, Callable[[], Made]] = {**LANGUAGE, **DIFFUSION, **VISION, **AUDIO}
+MODELS: dict[str, Callable[[], Made]] = {
+    **LANGUAGE,
+    **DIFFUSION,
+    **VISION,
+    **CONVOLUTIONAL,
+    **AUDIO,
+}
 
 
 def make(name: str, half: bool = False) -> Made:

@@ -13,6 +13,7 @@ import torchao.quantization.quant_primitives  # noqa: F401  (registers the ops)
 from executorch.backends.vulkan import custom_ops_lib  # noqa: F401  (registers the ops)
 from torch import Tensor, nn
 from torch.nn import functional
+from torchao.quantization import Int8DynamicActivationIntxWeightConfig, PerGroup, quantize_
 
 from norms import rand
 
@@ -44,6 +45,17 @@ class Export:
     def make(self) -> nn.Module:
         """The module."""
         return Calls(self.function, self.parts)
+
+
+class QuantizedLinear(Export):
+    """A linear op as torchao quantizes it: weights of four bits, inputs of eight as they come."""
+
+    def make(self) -> nn.Module:
+        """The module."""
+        module = nn.Sequential(nn.Linear(64, 24))
+        config = Int8DynamicActivationIntxWeightConfig(torch.int4, PerGroup(32))
+        quantize_(module, config, lambda part, name: isinstance(part, nn.Linear))
+        return module
 
 
 def whole(*shape: int, size: int = 3) -> Tensor:
@@ -127,6 +139,7 @@ EXPORTS: tuple[Export, ...] = (
         (ROWS,),
         four(8, 16, 8),
     ),
+    QuantizedLinear("et_vk.linear_dq8ca_q4gsw.default", functional.linear, (rand(5, 64),), {}),
     Export(
         "et_vk.embedding_q4gsw.default",
         lambda m, i: functional.embedding(i, by_group(m, 32)) * 2,
