@@ -165,23 +165,22 @@ void add_forced(Norm norm, Mix mix, bool subgroups, std::uint32_t subgroup_size,
   split.split = 3;
   split.early = kernels::Early::kRow;
   cases->push_back(split);
-  NormCase once = plain;
-  once.chunks = 8;
-  once.threads = 32;
-  once.early = kernels::Early::kOnce;
-  cases->push_back(once);
-  NormCase turns = make(norm, mix, Dtype::kFloat, {1024, 9, 2, 1});  // whole rows, and more turns than rows
-  turns.subgroups = subgroups;
-  turns.units = 1;
-  turns.chunks = 8;
-  turns.threads = 32;
-  turns.turns = 4;
-  turns.early = kernels::Early::kOnce;
-  cases->push_back(turns);
-  turns.rows = 2;
-  turns.threads = 64;
-  turns.turns = 3;
-  cases->push_back(turns);
+  NormCase each = make(norm, mix, Dtype::kFloat, {1024, 9, 2, 1});  // whole rows, of which the last band has not all
+  each.subgroups = subgroups;
+  each.units = 1;
+  each.chunks = 8;
+  each.threads = 32;
+  each.each = 4;
+  each.early = kernels::Early::kRow;
+  cases->push_back(each);
+  each.dtype = Dtype::kHalf;
+  each.rows = 2;
+  each.threads = 64;
+  each.each = 2;
+  cases->push_back(each);
+  each.weight = each.x;  // a row of weight for each
+  each.early = kernels::Early::kNot;
+  cases->push_back(each);
 }
 
 }  // namespace
@@ -198,7 +197,7 @@ std::vector<NormCase> all_cases(std::uint32_t subgroup_size) {
       add_forced(norm, mix, false, subgroup_size, &cases);
     }
   }
-  if (subgroup_size >= 32) {  // where choose() lets workgroups take turns; a CPU driver would take too long
+  if (subgroup_size >= 32) {  // where choose() gives threads several rows; a CPU driver would take too long
     for (const Norm norm : {Norm::kRms, Norm::kLayer}) {
       cases.push_back(make(norm, kSame[1], Dtype::kFloat, {2048, 515, 1, 1}));
     }

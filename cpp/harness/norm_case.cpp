@@ -148,10 +148,10 @@ void force(const NormCase& test, kernels::Plan* plan) {
   plan->local_size[1] = test.units.value_or(plan->local_size[1]);
   const auto height = static_cast<std::uint32_t>(test.x[1]);
   const auto depth = static_cast<std::uint32_t>(test.x[2] * test.x[3]);
-  const std::uint32_t bands = (height + plan->spec.rows - 1) / plan->spec.rows * depth;
-  plan->spec.turns = test.turns.value_or(1);
-  const std::uint32_t a_group = plan->local_size[1] * plan->spec.turns;
-  plan->groups[0] = test.groups.value_or((bands + a_group - 1) / a_group);
+  plan->spec.each = test.each.value_or(1);
+  const std::uint32_t band = plan->spec.rows * plan->spec.each;
+  const std::uint32_t bands = (height + band - 1) / band * depth;
+  plan->groups[0] = test.groups.value_or((bands + plan->local_size[1] - 1) / plan->local_size[1]);
   plan->groups[1] = test.groups ? 2 : 1;
   plan->spec.split = test.split.value_or(1);
   plan->groups[2] = plan->spec.split;
@@ -182,7 +182,7 @@ std::string describe(const NormCase& test) {
   forced("rows", test.rows);
   forced("groups", test.groups);
   forced("split", test.split);
-  forced("turns", test.turns);
+  forced("each", test.each);
   text += test.early ? " early=" + std::to_string(static_cast<int>(*test.early)) : std::string();
   return text;
 }
@@ -195,7 +195,7 @@ std::optional<kernels::Plan> plan_of(const NormCase& test, const DeviceInfo& dev
   if (!all_fit || base_plan(test, device, &plan) != kernels::PlanStatus::kOk) {
     return std::nullopt;
   }
-  if (test.chunks || test.threads || test.units || test.rows || test.early || test.groups || test.split || test.turns) {
+  if (test.chunks || test.threads || test.units || test.rows || test.early || test.groups || test.split || test.each) {
     force(test, &plan);
   }
   const kernels::DeviceLimits& limits = device.limits;

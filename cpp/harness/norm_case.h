@@ -29,7 +29,7 @@ struct NormCase {
   std::optional<kernels::Early> early;
   std::optional<std::uint32_t> groups;  // in x, and 2 in y: a grid of two dimensions
   std::optional<std::uint32_t> split;   // groups in z
-  std::optional<std::uint32_t> turns;   // where the width makes the kernel one for whole rows
+  std::optional<std::uint32_t> each;    // where the width makes the kernel one for whole rows
 };
 
 std::string describe(const NormCase& test);

@@ -53,7 +53,7 @@ ProgramInfo program_of(const kernels::Plan& plan) {
                spec.rows,
                static_cast<std::uint32_t>(spec.early),
                spec.split,
-               spec.turns};
+               spec.each};
   return info;
 }
 

@@ -37,9 +37,9 @@ const char* text_of(Storage storage) { return storage == Storage::kTexture3d ? "
 
 std::string plan_text(const kernels::Plan& plan) {
   char text[128];
-  std::snprintf(text, sizeof(text), "%ux%u groups %ux%u chunks %u rows %u early %u turns %u%s %s", plan.local_size[0],
+  std::snprintf(text, sizeof(text), "%ux%u groups %ux%u chunks %u rows %u early %u each %u%s %s", plan.local_size[0],
                 plan.local_size[1], plan.groups[0], plan.groups[2], plan.spec.chunks, plan.spec.rows,
-                static_cast<std::uint32_t>(plan.spec.early), plan.spec.turns, plan.key.access == kernels::Access::kWhole ? " whole" : "",
+                static_cast<std::uint32_t>(plan.spec.early), plan.spec.each, plan.key.access == kernels::Access::kWhole ? " whole" : "",
                 plan.key.reduction == kernels::Reduction::kSubgroup ? "subgroup" : "shared");
   return text;
 }
@@ -164,18 +164,19 @@ std::uint32_t band_count(const Bench& bench, std::uint32_t rows) {
   return (static_cast<std::uint32_t>(x[1]) + rows - 1) / rows * static_cast<std::uint32_t>(x[2] * x[3]);
 }
 
-// The local size and rows of `plan`, with each time to load the operands, number of turns and split of a row.
+// The local size and rows of `plan`, with each time to load the operands, rows of a thread and split of a row.
 void add_grids(const Bench& bench, const DeviceInfo& info, kernels::Plan plan, std::vector<kernels::Plan>* plans) {
-  const std::uint32_t all = (band_count(bench, plan.spec.rows) + plan.local_size[1] - 1) / plan.local_size[1];
-  const bool may_split = all <= 64 && bench.problem().x_storage == Storage::kTexture3d;
   const bool textures = bench.problem().operand_storage == Storage::kTexture3d;
+  const bool whole = plan.key.access == kernels::Access::kWhole && plan.local_size[1] == 1;
   plan.groups[1] = 1;
-  for (const kernels::Early early : {kernels::Early::kNot, kernels::Early::kRow, kernels::Early::kOnce}) {
-    for (std::uint32_t turns = 1; turns <= (early == kernels::Early::kOnce ? 8u : 1u); turns *= 2) {
+  for (const kernels::Early early : {kernels::Early::kNot, kernels::Early::kRow}) {
+    for (std::uint32_t each = 1; each <= (whole ? 4u : 1u); each *= 2) {
+      const std::uint32_t bands = band_count(bench, plan.spec.rows * each);
+      plan.groups[0] = (bands + plan.local_size[1] - 1) / plan.local_size[1];
+      const bool may_split = plan.groups[0] <= 64 && bench.problem().x_storage == Storage::kTexture3d;
       for (std::uint32_t split = 1; split <= (may_split ? plan.spec.chunks : 1u); split *= 2) {
         plan.spec.early = early;
-        plan.spec.turns = plan.key.access == kernels::Access::kWhole ? turns : 1;
-        plan.groups[0] = (all + plan.spec.turns - 1) / plan.spec.turns;
+        plan.spec.each = each;
         plan.spec.split = plan.groups[2] = split;
         if (plan.groups[0] <= info.limits.max_groups_x && (textures || early == kernels::Early::kNot)) {
           plans->push_back(plan);
@@ -223,10 +224,15 @@ std::vector<kernels::Plan> ways(const Bench& bench, const DeviceInfo& info) {
 }
 
 void sweep_spec(const Device& device, ProgramCache& programs, const BenchSpec& spec, TimingOptions timing) {
-  timing.warm_up_us = 0.0;  // the device has no time to get idle
   Bench bench(device, programs, spec);
   std::vector<std::pair<double, kernels::Plan>> timed;
-  for (const kernels::Plan& plan : ways(bench, device.info())) {
+  const std::vector<kernels::Plan> plans = ways(bench, device.info());
+  for (const kernels::Plan& plan : plans) {
+    programs.get(program_of(plan));  // before any is timed: while a driver compiles, the device's clock falls
+  }
+  bench.time_plan(bench.chosen(), timing);
+  timing.warm_up_us = 0.0;
+  for (const kernels::Plan& plan : plans) {
     timed.emplace_back(bench.time_plan(plan, timing).each_us, plan);
   }
   std::sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -122,7 +122,7 @@ void add_dispatch(ComputeGraph& graph, const Dispatch& dispatch, float epsilon, 
       {graph.sizes_pc_of(dispatch.x), graph.sizes_pc_of(weight), graph.sizes_pc_of(shift),
        vkcompute::PushConstantDataInfo(&epsilon, sizeof(epsilon))},
       {number(spec.chunks), number(spec.weight), number(spec.shift), number(spec.rows), number(spec.early),
-       number(spec.split), number(spec.turns)}, {}, resize_norm));
+       number(spec.split), number(spec.each)}, {}, resize_norm));
 }
 
 // ---- carrying out a recipe

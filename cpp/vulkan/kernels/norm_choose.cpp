@@ -17,8 +17,9 @@ constexpr uint32_t kFewRows = 128;        // up to here a workgroup a row leaves
 constexpr uint32_t kFewGroups = 64;       // workgroups that any large GPU starts at once
 constexpr uint32_t kMaxThreads = 1024;    // what ET-VK can encode
 constexpr uint64_t kManyBands = 512;      // from here on half as many workgroups still fill a large GPU
-constexpr uint32_t kTurns = 2;            // bands, one after the other, of a workgroup that keeps weight and shift
-constexpr uint32_t kTurnsThreads = 128;   // of such a workgroup, at least
+constexpr uint32_t kEach = 2;             // rows of a thread that keeps weight and shift for them
+constexpr uint32_t kEachMin = 128;        // threads of such a workgroup
+constexpr uint32_t kEachMax = 512;
 
 uint32_t div_up(uint64_t a, uint32_t b) noexcept { return static_cast<uint32_t>((a + b - 1u) / b); }
 
@@ -91,29 +92,49 @@ uint32_t thread_limit(const DeviceLimits& d) noexcept {
   return threads;
 }
 
-uint32_t turns_threads(uint32_t chunks) noexcept { return std::max(power_of_two_at_least(chunks / 8u), kTurnsThreads); }
+// Loads of a weight cost as much as those of x, so where there are many rows it pays to keep it for several.
+bool may_keep(const NormProblem& p, const DeviceLimits& d) noexcept {
+  return is_texture(p) && one_row_textures(p) && !is_narrow(d) && size_at(p, 0) % 4u == 0u &&
+         chunk_count(p, Access::kVec4) >= 4u * d.subgroup_size && band_count(p, 2) >= kManyBands;
+}
 
-// Loads of a weight cost as much as those of x, so it pays to keep it for several bands.
-bool takes_turns(const NormProblem& p, const DeviceLimits& d) noexcept {
-  const uint32_t chunks = chunk_count(p, pick_access(p));
-  const uint32_t threads = turns_threads(chunks);
-  const bool suits = is_texture(p) && one_row_textures(p) && !is_narrow(d) && size_at(p, 0) % 4u == 0u;
-  const bool fits = chunks >= 4u * d.subgroup_size && threads <= thread_limit(d) && threads >= 2u * d.subgroup_size;
-  return suits && fits && chunks % (threads / 2u) == 0u && band_count(p, 2) >= kManyBands;
+// Chunks of a row that a thread may keep besides those of its other row and of weight and shift: by the registers they take.
+uint32_t each_chunks(const NormProblem& p) noexcept {
+  const bool both = p.weight != OperandMode::kNone && p.shift != OperandMode::kNone;
+  return both && p.dtype == Dtype::kFloat ? 4u : 8u;
+}
+
+uint32_t each_threads(const NormProblem& p) noexcept {
+  const uint32_t lanes = power_of_two_at_least(div_up(chunk_count(p, Access::kVec4), each_chunks(p)));
+  return std::clamp(2u * lanes, kEachMin, kEachMax);
+}
+
+uint32_t pick_each(const NormProblem& p, const DeviceLimits& d) noexcept {
+  const uint32_t chunks = chunk_count(p, Access::kVec4);
+  const uint32_t threads = each_threads(p);
+  const uint32_t lanes = threads / 2u;
+  const bool fits = threads <= thread_limit(d) && lanes >= d.subgroup_size && chunks % lanes == 0u;
+  return may_keep(p, d) && fits && chunks <= each_chunks(p) * lanes ? kEach : 1u;
+}
+
+// Rows are exactly the chunks that their threads keep.
+bool is_whole(const NormProblem& p, const Plan& plan) noexcept {
+  const uint32_t lanes = plan.local_size[0] / plan.spec.rows;
+  return size_at(p, 0) % 4u == 0u && chunk_count(p, Access::kVec4) == lanes * plan.spec.chunks;
 }
 
 // With few rows a thread waits less if it asks for everything at once; with many it is better to have more threads.
-Early pick_early(const NormProblem& p, const DeviceLimits& d) noexcept {
-  if (takes_turns(p, d)) {
-    return Early::kOnce;
+Early pick_early(const NormProblem& p, const DeviceLimits& d, const Plan& plan) noexcept {
+  if (may_keep(p, d) && is_whole(p, plan)) {
+    return Early::kRow;
   }
   return p.operand_storage == Storage::kTexture3d && few_rows(p) && !is_narrow(d) ? Early::kRow : Early::kNot;
 }
 
 // Threads for a row (or band of rows) of `chunks` chunks, before limits.
 uint32_t wanted_threads(const NormProblem& p, const DeviceLimits& d, const KernelKey& key, uint32_t chunks) noexcept {
-  if (takes_turns(p, d)) {
-    return turns_threads(chunks);
+  if (pick_each(p, d) > 1u) {
+    return each_threads(p);
   }
   if (is_texture(p) && few_rows(p)) {
     return std::max(std::min(chunks, 256u), chunks / 4u);
@@ -162,8 +183,8 @@ uint32_t pick_split(const NormProblem& p, const DeviceLimits& d, const Plan& pla
 }
 
 PlanStatus set_groups(const NormProblem& p, const DeviceLimits& d, Plan* plan) noexcept {
-  const uint32_t turns = plan->key.access == Access::kWhole ? plan->spec.turns : 1u;
-  const uint64_t groups = div_up(band_count(p, plan->spec.rows), plan->local_size[1] * turns);
+  const uint32_t each = plan->key.access == Access::kWhole ? plan->spec.each : 1u;
+  const uint64_t groups = div_up(band_count(p, plan->spec.rows * each), plan->local_size[1]);
   plan->groups[1] = div_up(groups, d.max_groups_x);
   plan->groups[0] = div_up(groups, plan->groups[1]);
   plan->groups[2] = plan->spec.split;
@@ -200,9 +221,8 @@ void settle_access(const NormProblem& p, Plan* plan) noexcept {
   if (!is_texture(p) || p.operand_storage != Storage::kTexture3d) {
     return;
   }
-  const uint32_t lanes = plan->local_size[0] / plan->spec.rows;
-  const bool whole = size_at(p, 0) % 4u == 0u && chunk_count(p, Access::kVec4) == lanes * plan->spec.chunks;
-  plan->key.access = whole ? Access::kWhole : Access::kVec4;
+  const bool may_each = plan->spec.each == 1u || plan->local_size[1] == 1u;
+  plan->key.access = is_whole(p, *plan) && may_each ? Access::kWhole : Access::kVec4;
 }
 
 PlanStatus choose(const NormProblem& problem, const DeviceLimits& device, Plan* plan) noexcept {
@@ -214,11 +234,11 @@ PlanStatus choose(const NormProblem& problem, const DeviceLimits& device, Plan* 
   plan->spec.weight = problem.weight;
   plan->spec.shift = problem.shift;
   plan->spec.rows = pick_rows(problem, device);
-  plan->spec.early = pick_early(problem, device);
   plan->spec.split = 1;
-  plan->spec.turns = takes_turns(problem, device) ? kTurns : 1u;
+  plan->spec.each = pick_each(problem, device);
   set_local_size(problem, device, plan);
   plan->spec.chunks = pick_chunks(problem, device, *plan);
+  plan->spec.early = pick_early(problem, device, *plan);
   plan->spec.split = pick_split(problem, device, *plan);
   settle_access(problem, plan);
   return set_groups(problem, device, plan);

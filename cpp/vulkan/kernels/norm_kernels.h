@@ -27,12 +27,12 @@
 //
 // Specialisation constants: ids 0, 1, 2 are the local size; ids 3 to 9 are the fields of SpecConstants in their order.
 //
-// Threads: local size (x, y, 1). With y == 1 the whole workgroup works on a row (in textures: on `rows` neighbouring rows);
-//   with y > 1 each y does, and for a subgroup kernel x must then be the device's subgroup size. x is a multiple of `rows`.
-//   Workgroups are numbered x first, then y; surplus ones write nothing. Each takes `turns` turns, the rows of all workgroups'
-//   first turn before those of the second. There are `split` of them in z, which each read the whole row and share out the
-//   writing of it: for few rows.
-//   Local size, chunks, rows, early, split and turns change the speed, and the result by rounding only.
+// Threads: local size (x, y, 1). With y == 1 the whole workgroup works on a row (in textures: on a band of `rows` * `each`
+//   neighbouring rows); with y > 1 each y does, and for a subgroup kernel x must then be the device's subgroup size. x is a
+//   multiple of `rows`.
+//   Workgroups are numbered x first, then y; surplus ones write nothing. There are `split` of them in z, which each read the
+//   whole row and share out the writing of it: for few rows.
+//   Local size, chunks, rows, early, split and each change the speed, and the result by rounding only.
 #pragma once
 
 #include <cstddef>
@@ -97,19 +97,18 @@ static_assert(sizeof(PushConstants) == 52, "push constants are packed");
 
 // When weight and shift are loaded.
 enum class Early : std::uint32_t {
-  kNot = 0,   // once the sum of the row is known
-  kRow = 1,   // before
-  kOnce = 2,  // before the first row: only where each is one row or missing
+  kNot = 0,  // once the sum of the row is known
+  kRow = 1,  // before; where spec.each is not 1, only if weight and shift are one row or missing
 };
 
 struct SpecConstants {
   std::uint32_t chunks;  // id 3: chunks of 4 (kVec8: 8) elements a thread keeps in registers, at least 1
   OperandMode weight;    // id 4
   OperandMode shift;     // id 5
-  std::uint32_t rows;    // id 6: rows that are worked on together, 1, 2 or 4; 1 for buffers
+  std::uint32_t rows;    // id 6: rows that neighbouring threads take in turn, 1, 2 or 4; 1 for buffers
   Early early;           // id 7; used where weight and shift are textures, kNot elsewhere
   std::uint32_t split;   // id 8: workgroups in z; used where x is a texture
-  std::uint32_t turns;   // id 9: 1 unless the access is kWhole
+  std::uint32_t each;    // id 9: rows that a thread works on at once; used where the access is kWhole and local size y is 1
 };
 constexpr std::uint32_t kFirstSpecId = 3;
 constexpr std::uint32_t kSpecCount = 7;

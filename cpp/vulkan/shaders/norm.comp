@@ -35,7 +35,7 @@ layout(constant_id = 3) const uint CHUNKS = 4u;      // chunks a thread keeps in
 layout(constant_id = 4) const uint WEIGHT_MODE = 0u; // OPERAND_*
 layout(constant_id = 5) const uint SHIFT_MODE = 3u;  // OPERAND_*
 #ifdef X_TEXTURE
-layout(constant_id = 6) const uint ROWS = 1u;        // rows that a unit works on at once: 1, 2 or 4
+layout(constant_id = 6) const uint ROWS = 1u;        // rows that neighbouring threads take in turn: 1, 2 or 4
 #else
 const uint ROWS = 1u;
 #endif
@@ -51,14 +51,13 @@ const uint SPLIT = 1u;
 #endif
 
 #ifdef WHOLE
-layout(constant_id = 9) const uint TURNS = 1u;       // bands that a unit works on, one after the other
+layout(constant_id = 9) const uint EACH = 1u;        // rows that a thread works on at once
 #else
-const uint TURNS = 1u;
+const uint EACH = 1u;
 #endif
 
-const uint EARLY_NOT = 0u;   // once the row's sum is known
-const uint EARLY_ROW = 1u;   // before that
-const uint EARLY_ONCE = 2u;  // before the first row: weight and shift are one row, or not there
+const uint EARLY_NOT = 0u;  // once the row's sum is known
+const uint EARLY_ROW = 1u;  // before that; where EACH is not 1, weight and shift are one row or not there
 
 const uint OPERAND_ONE_ROW = 0u;   // one row for all rows of x
 const uint OPERAND_BROADCAST = 1u; // leading or trailing dimensions of size 1
@@ -107,23 +106,17 @@ OperandRow operand_row(const uint mode, const ivec4 sizes, const Place p) {
   return r;
 }
 
-// What a unit works on at once is a *band* of ROWS rows, neighbours in y.
-uint bands_in_height() {
-  return (uint(x_sizes.y) + ROWS - 1u) / ROWS;
-}
+// What a unit works on at once is a *band* of neighbours in y. Of a thread's rows there, one is ROWS below the other.
+const uint BAND = ROWS * EACH;
 
-uint band_count() {
-  return bands_in_height() * uint(x_sizes.z * x_sizes.w);
-}
-
-// Finds the row of this thread in a band; false if it does not exist.
+// Finds a row of a band; false if it does not exist.
 bool find_row(const uint band, const uint sub, inout Place p) {
   const uint height = uint(x_sizes.y);
   const uint depth = uint(x_sizes.z * x_sizes.w);
 #ifdef X_TEXTURE
-  const uint bands = bands_in_height();
+  const uint bands = (height + BAND - 1u) / BAND;
   const uint z = depth == 1u ? 0u : band / bands;
-  const uint y = (band - z * bands) * ROWS + sub;
+  const uint y = (band - z * bands) * BAND + sub;
   p.yz = ivec2(int(min(y, height - 1u)), int(min(z, depth - 1u)));
   p.row = uint(p.yz.y) * height + uint(p.yz.x);
   return y < height && z < depth;
@@ -166,14 +159,37 @@ bool is_mine(const uint k) {
   return SPLIT == 1u || k % SPLIT == gl_WorkGroupID.z;
 }
 
+// A chunk that a thread keeps. Halves of textures come as floats: of several rows they are packed, since registers are few.
+#if defined(WHOLE) && defined(HALF)
+#define KEPT_T uvec4
+KEPT_T keep(const vec4 v[VECS]) {
+  return EACH == 1u ? floatBitsToUint(v[0]) : uvec4(pack4(v[0]), 0u, 0u);
+}
+vec4[VECS] kept_chunk(const KEPT_T kept) {
+  return vec4[VECS](EACH == 1u ? uintBitsToFloat(kept) : unpack4(kept.xy));
+}
+#else
+#define KEPT_T vec4[VECS]
+KEPT_T keep(const vec4 v[VECS]) {
+  return v;
+}
+vec4[VECS] kept_chunk(const KEPT_T kept) {
+  return kept;
+}
+#endif
+
 // The operands' chunks, where they are loaded early.
-vec4 kept_weight[CHUNKS][VECS];
-vec4 kept_shift[CHUNKS][VECS];
+KEPT_T kept_weight[CHUNKS];
+KEPT_T kept_shift[CHUNKS];
 
 void keep_operands(const Place p, const OperandRow wr, const OperandRow sr) {
+  vec4 w[VECS];
+  vec4 s[VECS];
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
     if (is_mine(k)) {
-      load_operands(p, wr, sr, k, kept_weight[k], kept_shift[k]);
+      load_operands(p, wr, sr, k, w, s);
+      kept_weight[k] = keep(w);
+      kept_shift[k] = keep(s);
     }
   }
 }
@@ -200,56 +216,26 @@ float sum_of(const vec4 x[VECS]) {
   return sum;
 }
 
-void norm_row(const Place p, const bool exists, const uint sub, const uint parity) {
-  const OperandRow wr = operand_row(WEIGHT_MODE, weight_sizes, p);
-  const OperandRow sr = operand_row(SHIFT_MODE, shift_sizes, p);
-#ifdef WHOLE
-  const uint steps = CHUNKS;
-#else
-  const uint steps = (p.chunks + LANES - 1u) / LANES;
-#endif
-  const float inverse_width = 1.0 / float(p.width);
-  vec4 kept[CHUNKS][VECS];
+// Adds up a row: its elements, or with `squared` their squares about the mean.
+float row_sum(const Place p, const uint steps, const bool squared, const float mean, const KEPT_T kept[CHUNKS]) {
+  float sum = 0.0;
+  vec4 x[VECS];
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    x = kept_chunk(kept[k]);
+    sum += squared ? squares(p, k, mean, x) : sum_of(x);
+  }
+  for (uint k = CHUNKS; k < steps; ++k) {
+    load_x(p, k, x);
+    sum += squared ? squares(p, k, mean, x) : sum_of(x);
+  }
+  return sum;
+}
+
+void finish_row(const Place p, const uint steps, const OperandRow wr, const OperandRow sr, const float mean,
+                const float rstd, const KEPT_T kept[CHUNKS]) {
   vec4 x[VECS];
   vec4 w[VECS];
   vec4 s[VECS];
-
-  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    load_x(p, k, kept[k]);
-  }
-  if (EARLY == EARLY_ROW) {
-    keep_operands(p, wr, sr);
-  }
-
-  float mean = 0.0;
-  float sum = 0.0;
-#ifdef LAYER_NORM
-  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    sum += sum_of(kept[k]);
-  }
-  for (uint k = CHUNKS; k < steps; ++k) {
-    load_x(p, k, x);
-    sum += sum_of(x);
-  }
-  mean = unit_sum(sum, sub, 0u) * inverse_width;
-  sum = 0.0;
-#endif
-  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    sum += squares(p, k, mean, kept[k]);
-  }
-  for (uint k = CHUNKS; k < steps; ++k) {
-    load_x(p, k, x);
-    sum += squares(p, k, mean, x);
-  }
-#ifdef LAYER_NORM
-  const uint phase = 1u;
-#else
-  const uint phase = parity;
-#endif
-  const float rstd = inversesqrt(unit_sum(sum, sub, phase) * inverse_width + epsilon);
-  if (!exists) {
-    return;
-  }
 #ifdef LAYER_NORM
   if (p.lane == 0u && is_mine(0u)) {
     store_stats(p, mean, rstd);
@@ -259,10 +245,11 @@ void norm_row(const Place p, const bool exists, const uint sub, const uint parit
     if (is_mine(k)) {
       if (EARLY == EARLY_NOT) {
         load_operands(p, wr, sr, k, w, s);
-        finish(p, k, mean, rstd, kept[k], w, s);
       } else {
-        finish(p, k, mean, rstd, kept[k], kept_weight[k], kept_shift[k]);
+        w = kept_chunk(kept_weight[k]);
+        s = kept_chunk(kept_shift[k]);
       }
+      finish(p, k, mean, rstd, kept_chunk(kept[k]), w, s);
     }
   }
   for (uint k = CHUNKS; k < steps; ++k) {
@@ -277,22 +264,61 @@ void norm_row(const Place p, const bool exists, const uint sub, const uint parit
 void main() {
   const uint thread = thread_in_unit();
   const uint sub = ROWS == 1u ? 0u : thread % ROWS;
-  Place p;
-  p.lane = ROWS == 1u ? thread : thread / ROWS;
-  p.width = uint(x_sizes.x);
-  p.chunks = (p.width + ELEMS - 1u) / ELEMS;
-  p.row = 0u;
-  p.yz = ivec2(0);
-  if (EARLY == EARLY_ONCE) {
-    const OperandRow first = OperandRow(0u, ivec2(0));
-    keep_operands(p, first, first);
-  }
-  // Unrolled, so that a driver can load the next band before it stores this one. All threads of a workgroup take the same
-  // turns, since there are barriers in them.
   const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-  [[unroll]] for (uint turn = 0u; turn < TURNS; ++turn) {
-    const uint place = turn * gl_NumWorkGroups.x * gl_NumWorkGroups.y + group;
-    const bool exists = find_row(place * gl_WorkGroupSize.y + unit_in_workgroup(), sub, p);
-    norm_row(p, exists, sub, turn & 1u);
+  const uint band = group * gl_WorkGroupSize.y + unit_in_workgroup();
+  Place p[EACH];
+  OperandRow wr[EACH];
+  OperandRow sr[EACH];
+  bool exists[EACH];
+  [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+    p[r].lane = ROWS == 1u ? thread : thread / ROWS;
+    p[r].width = uint(x_sizes.x);
+    p[r].chunks = (p[r].width + ELEMS - 1u) / ELEMS;
+    exists[r] = find_row(band, r * ROWS + sub, p[r]);
+    wr[r] = operand_row(WEIGHT_MODE, weight_sizes, p[r]);
+    sr[r] = operand_row(SHIFT_MODE, shift_sizes, p[r]);
+  }
+#ifdef WHOLE
+  const uint steps = CHUNKS;
+#else
+  const uint steps = (p[0].chunks + LANES - 1u) / LANES;
+#endif
+  const float inverse_width = 1.0 / float(p[0].width);
+
+  KEPT_T kept[EACH][CHUNKS];
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+      vec4 x[VECS];
+      load_x(p[r], k, x);
+      kept[r][k] = keep(x);
+    }
+  }
+  if (EARLY == EARLY_ROW) {
+    keep_operands(p[0], wr[0], sr[0]);
+  }
+
+  float mean[EACH];
+  float sums[EACH];
+  [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+    mean[r] = 0.0;
+  }
+#ifdef LAYER_NORM
+  [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+    sums[r] = row_sum(p[r], steps, false, 0.0, kept[r]);
+  }
+  unit_sums(sums, sub, 0u);
+  [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+    mean[r] = sums[r] * inverse_width;
+  }
+#endif
+  [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+    sums[r] = row_sum(p[r], steps, true, mean[r], kept[r]);
+  }
+  unit_sums(sums, sub, 1u);
+  [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+    if (exists[r]) {
+      const float rstd = inversesqrt(sums[r] * inverse_width + epsilon);
+      finish_row(p[r], steps, wr[r], sr[r], mean[r], rstd, kept[r]);
+    }
   }
 }

@@ -39,19 +39,19 @@ NormProblem textures(std::int32_t width, std::int32_t height, std::int32_t depth
 }
 
 std::uint64_t bands(const NormProblem& p, const Plan& plan) {
-  const std::uint64_t rows = plan.spec.rows;
+  const std::uint64_t rows = plan.spec.rows * (plan.key.access == Access::kWhole ? plan.spec.each : 1u);
   return (static_cast<std::uint64_t>(p.x_sizes[1]) + rows - 1) / rows * static_cast<std::uint64_t>(p.x_sizes[2]);
 }
 
-// Bands that the grid reaches, each workgroup in all of its turns.
+// Bands that the grid reaches.
 std::uint64_t reached(const Plan& plan) {
-  const std::uint64_t turns = plan.key.access == Access::kWhole ? plan.spec.turns : 1;
-  return std::uint64_t{plan.groups[0]} * plan.groups[1] * plan.local_size[1] * turns;
+  return std::uint64_t{plan.groups[0]} * plan.groups[1] * plan.local_size[1];
 }
 
 void expect_covers(const NormProblem& p, const Plan& plan) {
   EXPECT_GE(reached(plan), bands(p, plan)) << p.x_sizes[0] << "x" << p.x_sizes[1];
   if (plan.key.access == Access::kWhole) {  // such a kernel has no loop for the rest of a row, and no mask
+    EXPECT_TRUE(plan.spec.each == 1 || plan.local_size[1] == 1);
     const std::uint64_t lanes = plan.local_size[0] / plan.spec.rows;
     EXPECT_EQ(lanes * plan.spec.chunks * 4, static_cast<std::uint64_t>(p.x_sizes[0]));
   }
@@ -90,18 +90,18 @@ TEST(NormChoose, ReplansWithTheSameSpecialisation) {
           ASSERT_EQ(replan(p, device, &plan), PlanStatus::kOk);
           expect_covers(p, plan);
           EXPECT_EQ(plan.spec.chunks, spec.chunks);
-          EXPECT_EQ(plan.spec.turns, spec.turns);
+          EXPECT_EQ(plan.spec.each, spec.each);
         }
       }
     }
   }
 }
 
-TEST(NormChoose, WholeRowsAndTurns) {
+TEST(NormChoose, WholeRowsAndSeveralOfAThread) {
   struct Row {
     NormProblem problem;
     bool whole;
-    std::uint32_t turns;
+    std::uint32_t each;
   };
   NormProblem batch = textures(4096, 8, 1024);
   batch.weight = OperandMode::kBroadcast;
@@ -109,13 +109,14 @@ TEST(NormChoose, WholeRowsAndTurns) {
   mixed.operand_storage = Storage::kBuffer;
   const Row rows[] = {
       {textures(4096, 8192), true, 2}, {textures(2048, 2048), true, 2}, {textures(4096, 1), true, 1},
-      {textures(4095, 8192), false, 1}, {textures(4096, 512), true, 1}, {batch, true, 1}, {mixed, false, 1},
+      {textures(4095, 8192), false, 1}, {textures(4096, 512), true, 1}, {textures(12288, 8192), true, 1},
+      {batch, true, 1}, {mixed, false, 1},
   };
   for (const Row& row : rows) {
     Plan plan{};
     ASSERT_EQ(choose(row.problem, large_gpu(), &plan), PlanStatus::kOk);
     EXPECT_EQ(plan.key.access == Access::kWhole, row.whole) << row.problem.x_sizes[0] << "x" << row.problem.x_sizes[1];
-    EXPECT_EQ(plan.spec.turns, row.turns) << row.problem.x_sizes[0] << "x" << row.problem.x_sizes[1];
+    EXPECT_EQ(plan.spec.each, row.each) << row.problem.x_sizes[0] << "x" << row.problem.x_sizes[1];
   }
 }
 
