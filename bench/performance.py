@@ -230,17 +230,26 @@ stock's kernels have (us_baseline in kernels.json).
 """
 
 TRIED = """\
-For textures, with a trial kernel of constant sizes in some 2,000 variants, microseconds:
+For textures, with trial kernels in some 3,000 variants, microseconds:
 
 - The order in which threads go over a texture. A copy of 8192x4096 halves takes 48.6 row by row,
   36.0 if neighbouring threads take two neighbouring rows, 35.7 with four and 35.0 with eight. In
-  the norm four rows are no better than two (47.2 and 44.1), as a thread's sums get dearer.
-- A weight kept in registers for several bands of rows, in a loop that is unrolled: in use. One kept
-  in shared memory: 40.8 instead of 44.1 for 8192x4096 halves, but 10.0 instead of 9.0 for 2048x2048
-  floats. Two bands a thread at once: 38.6, and 5.6 instead of 6.2 for 2048x2048 halves; not in use,
-  as it would be a second kind of kernel.
-- Row sums by shuffles instead of subgroup additions: 6.24 instead of 6.61 for 2048x2048 halves. Not
-  in use, as it asks more of a device.
+  the norm four rows are no better than two (47.2 and 44.1), as a thread's sums get dearer. If
+  neighbouring threads share a row and each has several: 54.
+- Two rows a thread at once, with a weight kept in registers for both: in use, instead of two bands
+  of rows one after the other (43.0 for 8192x4096 halves then, 41.3 now). Four rows: 5.7 instead of
+  6.1 for 2048x2048 halves, but 47.6 instead of 41.7 for 8192x4096. Four chunks of a row instead of
+  eight: 70.7 instead of 71.8 for 8192x4096 floats, but 8.9 instead of 8.5 for 2048x2048; in use
+  where a float weight and shift are both kept.
+- The sums of such threads, 8192x4096 halves: a subgroup takes one row's (in use) 42.4, each
+  subgroup its part of all 43.6, shared memory alone 42.6, shuffles 42.4. With four rows a thread
+  shuffles get to 41.0; not in use, as it asks more of a device.
+- Halves of two rows packed in registers: in use, 42.4 instead of 43.1. Of one row it changes
+  nothing on this device and costs 7% on Mesa's CPU driver (64x2048).
+- A weight kept in shared memory: 40.8 instead of 44.1 for 8192x4096 halves, but 10.0 instead of 9.0
+  for 2048x2048 floats.
+- 1x4096 with other numbers of threads, shares of a row and sums by shuffles: at best 3.34 instead
+  of 3.45 for floats, 2.93 instead of 3.03 for halves; not in use.
 - imageLoad instead of texelFetch: 3.08 instead of 3.11 at 1x4096 floats. The delegate binds what is
   read as a sampled image.
 """
