@@ -84,11 +84,11 @@ _NUMBERS = {
         cpu=2,
     ),
     "both_numbers": _model(
-        _calls(lambda x, y: (x > 0) & (y > 0)),
+        _calls(lambda x, y: torch.where((x > 0) & (y > 0), x, y)),
         lambda: (rand(1)[0], rand(1, seed=1)[0]),
         "abort",
         "EG216",
-        (GREATER, GREATER, "aten.bitwise_and.Tensor"),
+        (GREATER, GREATER, "aten.bitwise_and.Tensor", WHERE),
         cpu=1,
     ),
     "integers_equal": _model(

@@ -35,7 +35,7 @@ def stock(pytestconfig: pytest.Config) -> Callable[[str], Path]:
 
 def _key() -> str:
     """Names what the files depend on: the table, how it is lowered, torch and executorch."""
-    names = ("model", "models", "norms", "op_models", "op_modules", "exporting")
+    names = ("model", "models", "norms", "call_models", "op_models", "op_modules", "exporting")
     parts = [(HERE / f"{name}.py").read_bytes() for name in names]
     parts += [importlib.metadata.version(name).encode() for name in ("torch", "executorch")]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of the tables in models.py and op_models.py, and the names of ops in them."""
+"""A row of models.py, op_models.py or call_models.py, and the names of ops in them."""
 
 from __future__ import annotations
 

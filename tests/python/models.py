@@ -4,7 +4,7 @@
 Each row is a module, its inputs and how it is lowered with the stock `VulkanPartitioner`, and says
 what stock does with the result: "right", "abort" (it throws while the method loads) or "wrong"
 (silently wrong values). Weights and inputs are seeded: the same row always gives the same file.
-The rows of op_models.py, around other ops, are in the table too.
+The rows of op_models.py and call_models.py, around other ops, are in the table too.
 """
 
 from __future__ import annotations

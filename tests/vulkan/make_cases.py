@@ -3,9 +3,10 @@
 
     python tests/vulkan/make_cases.py FOLDER [--repaired]
 
-Programs are lowered by the stock partitioner; expected values are eager torch's. With --repaired
-the programs are repaired: cases for a stock delegate. Programs that have other faults than those
-of norms, or methods besides "forward", are left out.
+Programs are lowered by the stock partitioner; expected values are eager torch's. They are those
+whose faults, if any, are of norms: cases for the op builder. With --repaired they are those that
+repair makes whole, repaired: cases for a stock delegate. Of neither kind are programs with methods
+besides "forward".
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     with open(options.folder / "cases.txt", "w") as listing:
         for name, model in MODELS.items():
-            if not model.methods and all(code.startswith("EG10") for code in model.codes):
+            norms_only = all(code.startswith("EG10") for code in model.codes)
+            whole = not model.codes or model.repaired is not None
+            if not model.methods and (whole if options.repaired else norms_only):
                 write_case(name, model, options.folder, options.repaired, listing)
 
 
