@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from lowering_cases import Case, case, rand, weight
+from lowering_cases import Case, case, drawn, rand, weight
 from quantized_cases import APART, QUANTIZED_CASES, K, N, constant
 from torch import Tensor, nn
 from torch.nn import functional
@@ -140,10 +140,7 @@ def _norm(size: int) -> nn.Module:
 
 
 def _convolution(kind: type[nn.Module], **rest: Any) -> nn.Module:
-    convolution = kind(8, 8, 3, **rest)
-    for seed, tensor in enumerate(convolution.parameters()):
-        tensor.data = rand(*tensor.shape, seed=seed)
-    return convolution
+    return drawn(kind(8, 8, 3, **rest))
 
 
 PASSES: list[Case] = [
@@ -162,15 +159,17 @@ PASSES: list[Case] = [
 OUT = [("audit", "left to the CPU")]
 GROUPS: list[Case] = [
     case("groups_of_four", lambda m, x: m.c(x) * 2, [rand(1, 8, 6, 6)], "prepack convolution mul",
-         [], {"c": nn.Conv2d(8, 8, 3, groups=2)}),
+         [], {"c": drawn(nn.Conv2d(8, 8, 3, groups=2))}),
     case("groups_of_one", lambda m, x: m.c(x) * 2, [rand(1, 6, 6, 6)], "prepack convolution mul",
-         [], {"c": nn.Conv2d(6, 6, 3, groups=6)}),
+         [], {"c": drawn(nn.Conv2d(6, 6, 3, groups=6))}),
     case("groups_of_two", lambda m, x: m.c(x) * 2, [rand(1, 4, 6, 6)], "prepack mul", OUT,
-         {"c": nn.Conv2d(4, 8, 3, groups=2)}, cpu=["aten::convolution"], reason="not of fours"),
+         {"c": drawn(nn.Conv2d(4, 8, 3, groups=2))}, cpu=["aten::convolution"],
+         reason="not of fours"),
     case("groups_of_three", lambda m, x: m.c(x) * 2, [rand(1, 8, 6, 6)], "prepack mul", OUT,
-         {"c": nn.Conv2d(8, 6, 3, groups=2)}, cpu=["aten::convolution"], reason="not of fours"),
+         {"c": drawn(nn.Conv2d(8, 6, 3, groups=2))}, cpu=["aten::convolution"],
+         reason="not of fours"),
     case("groups_transposed", lambda m, x: m.c(x) * 2, [rand(1, 8, 6, 6)], "prepack mul", OUT,
-         {"c": nn.ConvTranspose2d(8, 8, 3, groups=2)}, cpu=["aten::convolution"],
+         {"c": drawn(nn.ConvTranspose2d(8, 8, 3, groups=2))}, cpu=["aten::convolution"],
          reason="transposed, and in groups"),
 ]  # fmt: skip
 

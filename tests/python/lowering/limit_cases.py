@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from lowering_cases import Case, case, rand, weight
+from lowering_cases import Case, case, drawn, rand, weight
 from torch import nn
 from torch.nn import functional
 
@@ -79,10 +79,7 @@ IMAGES: list[Case] = [
 
 
 def _depthwise(kernel: tuple[int, int], channels: int = 8, **rest: Any) -> dict[str, nn.Module]:
-    convolution = nn.Conv2d(channels, channels, kernel, groups=channels, **rest)
-    for seed, tensor in enumerate(convolution.parameters()):
-        tensor.data = rand(*tensor.shape, seed=seed)
-    return {"c": convolution}
+    return {"c": drawn(nn.Conv2d(channels, channels, kernel, groups=channels, **rest))}
 
 
 EDGE = [("depthwise_edge", "rewritten")]

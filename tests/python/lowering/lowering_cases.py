@@ -70,6 +70,13 @@ def weight(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 1) -> nn
     return nn.Parameter(rand(*shape, dtype=dtype, seed=seed), requires_grad=False)
 
 
+def drawn(module: nn.Module) -> nn.Module:
+    """A module with the same numbers in every process."""
+    for seed, tensor in enumerate(module.parameters()):
+        tensor.data = rand(*tensor.shape, seed=seed)
+    return module
+
+
 def rms(x: Tensor, eps: Any = 1e-6) -> Tensor:
     """The norm as most models write it."""
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
