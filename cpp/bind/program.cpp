@@ -197,6 +197,14 @@ std::optional<std::pair<uint64_t, uint64_t>> constant_range(const OwnedProgram& 
   return std::pair(range.offset, range.size);
 }
 
+std::optional<std::pair<uint64_t, uint64_t>> initial_range(const OwnedProgram& self, uint32_t data_buffer_idx, uint64_t nbytes) {
+  Range range;
+  if (!self.program.impl().plan_initial_range(data_buffer_idx, nbytes, &range)) {
+    return std::nullopt;
+  }
+  return std::pair(range.offset, range.size);
+}
+
 }  // namespace
 
 void bind_program(py::module_& module) {
@@ -214,6 +222,8 @@ void bind_program(py::module_& module) {
       .def("graph", &graph, py::arg("method"), py::arg("delegate"), "The graph of a Vulkan delegate, else None.")
       .def("constant_range", &constant_range, py::arg("data_buffer_idx"), py::arg("nbytes"),
            "(offset in the file, size) of a method's constant, or None.")
+      .def("initial_range", &initial_range, py::arg("data_buffer_idx"), py::arg("nbytes"),
+           "(offset in the file, size) of what a tensor in planned memory starts with, or None.")
       .def(
           "read",
           [](const OwnedProgram& self, uint64_t offset, uint64_t size) { return read_checked(*self.reader, offset, size); },

@@ -56,19 +56,28 @@ bool ProgramImpl::constant_range(const Blob& blob, uint32_t constant_id, Range* 
   return true;
 }
 
+bool ProgramImpl::subsegment_range(const et::SubsegmentOffsets& from, uint32_t index, uint64_t nbytes, Range* into) const {
+  if (index >= count(from.offsets())) {
+    return false;
+  }
+  const Range& segment = segments[from.segment_index()];
+  const uint64_t offset = from.offsets()->Get(index);
+  if (!in_range(offset, nbytes, segment.size)) {
+    return false;
+  }
+  *into = {segment.offset + offset, nbytes};
+  return true;
+}
+
+bool ProgramImpl::plan_initial_range(uint32_t data_buffer_idx, uint64_t nbytes, Range* into) const {
+  const auto* mutables = root->mutable_data_segments();
+  return count(mutables) != 0 && subsegment_range(*mutables->Get(0), data_buffer_idx, nbytes, into);
+}
+
 bool ProgramImpl::plan_constant_range(uint32_t data_buffer_idx, uint64_t nbytes, Range* into) const {
   const et::SubsegmentOffsets* constants = root->constant_segment();
   if (constants != nullptr && count(constants->offsets()) > 1) {
-    if (data_buffer_idx >= constants->offsets()->size()) {
-      return false;
-    }
-    const Range& segment = segments[constants->segment_index()];
-    const uint64_t offset = constants->offsets()->Get(data_buffer_idx);
-    if (!in_range(offset, nbytes, segment.size)) {
-      return false;
-    }
-    *into = {segment.offset + offset, nbytes};
-    return true;
+    return subsegment_range(*constants, data_buffer_idx, nbytes, into);
   }
   const auto* buffers = root->constant_buffer();
   if (data_buffer_idx >= count(buffers) || count(buffers->Get(data_buffer_idx)->storage()) < nbytes) {

@@ -81,6 +81,11 @@ class ProgramImpl {
   // Where the bytes of a plan's constant tensor are in the file (constant_segment, or constant_buffer in old files). `nbytes`
   // is what the tensor's shape asks for. False: there is no such index, or the range does not fit.
   bool plan_constant_range(uint32_t data_buffer_idx, uint64_t nbytes, Range* into) const;
+  // The same of the value that a tensor in planned memory starts with (the first of mutable_data_segments, as exporters write it).
+  bool plan_initial_range(uint32_t data_buffer_idx, uint64_t nbytes, Range* into) const;
+
+ private:
+  bool subsegment_range(const et::SubsegmentOffsets& from, uint32_t index, uint64_t nbytes, Range* into) const;
 };
 
 inline std::string_view view(const flatbuffers::String* string) {

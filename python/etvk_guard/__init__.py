@@ -56,7 +56,17 @@ _LAZY_MODULES = frozenset({"lowering", "reference", "runtime"})
 def __getattr__(name: str) -> Any:
     """Load the parts that need torch on first use (PEP 562)."""
     if name in _LAZY_MODULES:
-        return importlib.import_module(f"etvk_guard.{name}")
+        return _load(name)
     if name == "GuardedVulkanPartitioner":
-        return importlib.import_module("etvk_guard.lowering").GuardedVulkanPartitioner
+        return _load("lowering").GuardedVulkanPartitioner
     raise AttributeError(f"module 'etvk_guard' has no attribute {name!r}")
+
+
+def _load(name: str) -> Any:
+    try:
+        return importlib.import_module(f"etvk_guard.{name}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("torch", "executorch"):
+            raise
+        message = f"etvk_guard.{name} needs torch and executorch: etvk-guard's extra `lowering`"
+        raise ModuleNotFoundError(message, name=error.name) from error

@@ -75,6 +75,14 @@ class Program:
         """
         The graph of a Vulkan delegate, else None.
         """
+    def initial_range(
+        self,
+        data_buffer_idx: typing.SupportsInt | typing.SupportsIndex,
+        nbytes: typing.SupportsInt | typing.SupportsIndex,
+    ) -> tuple[int, int] | None:
+        """
+        (offset in the file, size) of what a tensor in planned memory starts with, or None.
+        """
     def instructions(
         self, method: typing.SupportsInt | typing.SupportsIndex
     ) -> list[tuple[str, int, list[int]]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from enum import Enum
@@ -64,13 +65,19 @@ def _lower(file: str, output: str, runtime: Runtime, fp16: bool) -> LoweringRepo
     try:
         from etvk_guard.lowering import lower_file
     except ImportError as error:
-        fail(f"lowering needs `pip install 'etvk-guard[lowering]'`: {error}")
+        fail(f"lowering needs etvk-guard's extra `lowering`, torch and executorch: {error}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch's and executorch's own making
+        level = logging.root.manager.disable
+        logging.disable(
+            logging.ERROR
+        )  # a whole traceback of torch's for a file that it cannot read
         try:
             return lower_file(file, output, runtime=runtime.value, fp16=fp16)
-        except Exception as error:  # whatever torch says of a file that is no exported program
+        except Exception as error:  # whatever torch and executorch say of a program
             fail(f"{file}: {error}")
+        finally:
+            logging.disable(level)
 
 
 def _summary(made: LoweringReport) -> str:

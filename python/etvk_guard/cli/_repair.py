@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from etvk_guard import pte
+from etvk_guard import contract, pte
 from etvk_guard.cli._text import console, count, error_line, fail, finding_lines, print_json, styled
 
 __all__ = ["repair"]
@@ -28,6 +28,8 @@ def repair(
 ) -> None:
     """Rewrite what can be rewritten so that a stock delegate runs it.
 
+    An output that exists is replaced; the input never is.
+
     Exit code: 0 repaired or already clean, 1 something remains, 2 there was an error.
     """
     try:
@@ -44,6 +46,14 @@ def repair(
     raise typer.Exit(0 if result.complete else 1)
 
 
+def _repaired_line(finding: pte.Finding) -> Any:
+    """What was wrong, where, and what was put in its place."""
+    info = contract.finding(finding.code)
+    place = f"{finding.method}, delegate {finding.delegate}, op {finding.op_index} {finding.op}"
+    argument = f", {finding.argument}" if finding.argument else ""
+    return styled("  ", (finding.code, "bold green"), f" {place}{argument}: {info.repair}")
+
+
 def _print(file: str, result: pte.RepairResult) -> None:
     out = console()
     found = count(len(result.repaired), "finding")
@@ -51,9 +61,8 @@ def _print(file: str, result: pte.RepairResult) -> None:
     done = f"{found} repaired" if result.changed else f"{left}, copied as it is"
     out.print(styled((file, "bold"), " -> ", (result.path or "", "bold"), ": ", (done, "green")))
     for finding in result.repaired:
-        for line in finding_lines(finding):
-            out.print(line)
-    if result.changed:
+        out.print(_repaired_line(finding))
+    if result.added_activation_bytes:
         added = f"{result.added_activation_bytes:,} bytes"
         out.print(styled(f"activation memory grows by at most {added}"))
     if result.remaining:

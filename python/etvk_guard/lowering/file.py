@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zipfile
 from pathlib import Path
 
 import torch
 from executorch.exir import to_edge_transform_and_lower
+from torch.export import ExportedProgram
 
 from etvk_guard.lowering.partitioner import GuardedVulkanPartitioner
 from etvk_guard.lowering.report import LoweringReport
@@ -37,13 +39,27 @@ def lower_file(
 
     Raises:
         OSError: a file cannot be read or written.
+        ValueError: `src` is not what `torch.export.save` writes, or `dst` is `src`.
         LoweringError: the program cannot be guarded with the installed release.
     """
-    program = torch.export.load(src)
+    if os.path.exists(dst) and os.path.samefile(src, dst):
+        raise ValueError(f"the output {os.fspath(dst)} is the input: give another name")
+    program = _load(src)
     partitioner = GuardedVulkanPartitioner({"force_fp16": True} if fp16 else {}, runtime=runtime)
     edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
-    _write(Path(dst), edge.to_executorch().buffer)
+    _write(Path(os.path.realpath(dst)), edge.to_executorch().buffer)
     return partitioner.report
+
+
+def _load(src: str | os.PathLike[str]) -> ExportedProgram:
+    with open(src, "rb") as stream:  # whose own error says best what is wrong
+        archive = zipfile.is_zipfile(stream)
+    try:
+        if archive:
+            return torch.export.load(src)
+    except Exception as error:  # whatever torch says
+        raise ValueError(f"not a program of `torch.export.save`: {error}") from error
+    raise ValueError("not a program of `torch.export.save`: it is no archive")
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -155,7 +155,8 @@ class PlanTensor:
         dtype: ScalarType.
         sizes: outermost first; upper bounds where `dynamism` is 1.
         dim_order: dimensions from the outermost in memory to the innermost.
-        data_buffer_idx: index of its constant data; 0: it has none.
+        data_buffer_idx: index of its constant data, or with `has_allocation` of the value that it
+            starts with; 0: it has none.
         has_allocation: whether it lies in planned memory.
         dynamism: 0 static, 1 bounded, 2 unbounded.
         fqn: fully qualified name, if it has one.
@@ -316,11 +317,24 @@ class Program:
         Raises EtvkGuardError (EG014) if the program has no such constant, or not as many bytes.
         """
         found = self._native.constant_range(data_buffer_idx, nbytes)
+        return self._range(found, f"constant {data_buffer_idx}", method_index, nbytes)
+
+    def initial_bytes(self, method_index: int, data_buffer_idx: int, nbytes: int) -> bytes:
+        """The first `nbytes` bytes that a tensor in a method's planned memory starts with.
+
+        Raises as `constant_bytes`.
+        """
+        found = self._native.initial_range(data_buffer_idx, nbytes)
+        return self._range(found, f"initial value {data_buffer_idx}", method_index, nbytes)
+
+    def _range(
+        self, found: tuple[int, int] | None, what: str, method_index: int, nbytes: int
+    ) -> bytes:
         if found is None:
             raise EtvkGuardError(
                 "EG014",
                 "bad-constant",
-                f"constant {data_buffer_idx} does not have {nbytes} bytes",
+                f"{what} does not have {nbytes} bytes",
                 Where(self.methods[method_index].name),
                 "Export the program again; the file was damaged or edited.",
             )

@@ -46,7 +46,7 @@ def _file_system(url: str, **options: Any) -> tuple[Any, str]:
                 "EG001",
                 "URLs need fsspec",
                 url,
-                "Install it with `pip install 'etvk-guard[remote]'`.",
+                "It comes with etvk-guard's extra `remote`.",
             ) from error
         fs, path = url_to_fs(url, **options)
         return fs, path

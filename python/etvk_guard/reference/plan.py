@@ -140,7 +140,7 @@ class LoadedMethod:
         return list(value.value) if value.kind.endswith("_list") else value.value
 
     def _tensor(self, value_id: int, tensor: PlanTensor) -> torch.Tensor:
-        """A constant, or memory that nothing has written yet (zeros), which lasts."""
+        """A constant, or memory: what it starts with, or zeros. It lasts."""
         if value_id not in self._lasting:
             dtype = SCALAR_TYPES.get(tensor.dtype)
             size = nbytes(dtype, tuple(tensor.sizes)) if dtype else 0
@@ -160,9 +160,10 @@ class LoadedMethod:
             if outside is None or len(outside) < size:
                 raise errors.missing_data(tensor.fqn, self._where)
             return bytearray(outside[:size])
-        if tensor.data_buffer_idx > 0 and not tensor.has_allocation:
-            index = tensor.data_buffer_idx
-            return bytearray(self._program.constant_bytes(self._index, index, size))
+        if tensor.data_buffer_idx > 0:
+            program = self._program
+            read = program.initial_bytes if tensor.has_allocation else program.constant_bytes
+            return bytearray(read(self._index, tensor.data_buffer_idx, size))
         return bytearray(size)
 
     # ------------------------------------------------------------------ running

@@ -35,7 +35,8 @@ def check_op(graph: Graph, op_index: int, where: Where) -> None:
     if info is None or RELEASE not in info.releases:
         # VulkanBackend.cpp: "Missing operator". The lowering claims a few ops that no runtime has.
         message = f"stock aborts while loading: it has no op {op.name}"
-        raise errors.stock_abort(message, where, "EG301")
+        missing = any(op.name == known.name for known in contract.missing_ops())
+        raise errors.stock_abort(message, where, "EG303" if missing else "EG301")
     for row in contract.rows(op.name):
         broken = _breach(graph, op.args, row)
         if broken is None:

@@ -28,7 +28,7 @@ _NAMES: Final = {
 }
 
 _ADVICE: Final = {
-    NO_EXECUTORCH: "`pip install executorch` brings it.",
+    NO_EXECUTORCH: "etvk-guard's extra `lowering` brings it.",
     NO_DELEGATE: "`etvk-guard doctor` says what is missing.",
     BACKEND_LOAD: "Build the library against the executorch that is installed.",
     NO_BUILDER: "Use guard='repair', or give the builder library in ETVK_GUARD_BUILDER.",

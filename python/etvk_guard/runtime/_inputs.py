@@ -10,7 +10,7 @@ import numpy as np
 from etvk_guard.pte import PlanValue, open_program
 from etvk_guard.runtime import _errors
 
-__all__ = ["largest_error", "random_inputs", "tolerance_for"]
+__all__ = ["input_words", "largest_error", "random_inputs", "tolerance_for"]
 
 # ScalarType of ExecuTorch.
 NUMPY_DTYPES: Final[dict[int, Any]] = {
@@ -36,14 +36,31 @@ def random_inputs(
     Floats are uniform in [-1, 1); integers are 0 or 1, which every embedding has; numbers are 1.
     Dims that are dynamic have their upper bound.
     """
+    rng = np.random.default_rng(seed)
+    return [_make(value, rng) for value in _inputs(path, method)]
+
+
+def input_words(path: str, method: str = "forward") -> list[str]:
+    """What a method takes, in words: "float32 [1, 7, 64]", "a number"."""
+    return [_words(value) for value in _inputs(path, method)]
+
+
+def _inputs(path: str, method: str) -> list[PlanValue]:
     program = open_program(path)
     plan = next((candidate for candidate in program.methods if candidate.name == method), None)
     if plan is None:
         known = ", ".join(candidate.name for candidate in program.methods) or "none"
         message = f"there is no method {method!r}; there are {known}"
         raise _errors.error(_errors.NO_METHOD, message)
-    rng = np.random.default_rng(seed)
-    return [_make(plan.values[index], rng) for index in plan.inputs]
+    return [plan.values[index] for index in plan.inputs]
+
+
+def _words(value: PlanValue) -> str:
+    if value.kind != "tensor":
+        return f"a number ({value.kind})"
+    dtype = NUMPY_DTYPES.get(value.value.dtype)
+    name = "a tensor of" if dtype is None else np.dtype(dtype).name
+    return f"{name} {list(value.value.sizes)}"
 
 
 def _make(value: PlanValue, rng: np.random.Generator) -> np.ndarray[Any, Any] | int | float | bool:

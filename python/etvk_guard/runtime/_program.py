@@ -125,7 +125,7 @@ def load(
     if guard is not None and guard not in GUARDS:
         raise ValueError(f"guard must be one of {', '.join(GUARDS)}, not {guard!r}")
     status = enable_vulkan()
-    chosen: Guard = guard or ("builder" if status.guarded or not status.available else "repair")
+    chosen: Guard = guard or ("builder" if status.guarded else "repair")
     if not status.available:
         warnings.warn(
             "etvk-guard: no Vulkan delegate on this machine; the program runs in the reference "

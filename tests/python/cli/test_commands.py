@@ -169,3 +169,30 @@ def test_show_what_only_a_newer_schema_has(cli: Cli, stock: Stock, tmp_path: Pat
         outcome = cli("show", *options, path)
         assert outcome.code == 2
         assert "EG015" in outcome.out + outcome.err
+
+
+def test_a_code_is_explained(cli: Cli) -> None:
+    outcome = cli("findings", "eg101", "EG004")
+    assert outcome.code == 0
+    rows = (contract.finding("EG101"), contract.error("EG004"))
+    assert all(row.name in outcome.out for row in rows)
+    assert contract.finding("EG102").name not in outcome.out
+    named = cli("findings", "EG101", "--json").json
+    assert [row["code"] for row in named["findings"]] == ["EG101"]
+    assert named["errors"] == []
+
+
+def test_an_unknown_code_is_an_error(cli: Cli) -> None:
+    outcome = cli("findings", "EG101", "EG999")
+    assert outcome.code == 2
+    assert "no such code: EG999" in outcome.err
+
+
+def test_check_counts_files_and_says_what_is_next(cli: Cli, stock: Stock, tmp_path: Path) -> None:
+    for name in ("leaf", "one_plus"):
+        (tmp_path / f"{name}.pte").write_bytes(stock(name).read_bytes())
+    (tmp_path / "text.pte").write_bytes(b"text")
+    outcome = cli("check", tmp_path)
+    assert "3 files: 1 with findings, 1 could not be read" in outcome.out
+    assert "`etvk-guard findings CODE`" in outcome.out
+    assert "findings CODE" not in cli("check", stock("leaf")).out

@@ -179,3 +179,22 @@ def test_bench_without_a_harness(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_
     assert "ETVK_GUARD_HARNESS=ON" in outcome.err
     monkeypatch.setenv("ETVK_GUARD_KERNELS", str(tmp_path / "none"))
     assert cli("bench", "--devices").code == 2
+
+
+def test_run_asks_for_inputs(cli: Cli, stock: Stock) -> None:
+    outcome = cli("run", stock("scale"))
+    assert outcome.code == 2
+    for shape in ("float32 [2, 8, 64]", "--input FILE.npy", "--random"):
+        assert shape in " ".join(outcome.err.split())
+
+
+def test_run_says_which_input_is_none(cli: Cli, stock: Stock, tmp_path: Path) -> None:
+    text = tmp_path / "text.npy"
+    text.write_text("import os")
+    for path, words in ((text, "it is no .npy file"), (tmp_path / "none.npy", "No such file")):
+        outcome = cli("run", stock("scale"), "--input", path)
+        assert outcome.code == 2
+        message = " ".join(outcome.err.split())
+        assert words in message
+        assert "pickle" not in message
+        assert path.name in message

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,36 @@ def test_an_error_leaves_no_file(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r".+"):
         lower_file(tmp_path / "missing.pt2", tmp_path / "out.pte")
     assert {p.name for p in tmp_path.iterdir()} == {"model.pt2"}
+
+
+@pytest.mark.parametrize(
+    "link", [None, os.symlink, os.link], ids=["itself", "symlink", "hard link"]
+)
+def test_the_input_is_never_written(
+    saved: Path, tmp_path: Path, link: Callable[[Path, Path], None] | None
+) -> None:
+    before, out = saved.read_bytes(), saved
+    if link is not None:
+        out = tmp_path / "out.pte"
+        link(saved, out)
+    with pytest.raises(ValueError, match="is the input"):
+        lower_file(saved, out)
+    assert saved.read_bytes() == before
+
+
+def test_a_link_at_the_output_is_followed(saved: Path, tmp_path: Path) -> None:
+    target, out = tmp_path / "target.pte", tmp_path / "out.pte"
+    target.write_bytes(b"old")
+    out.symlink_to(target)
+    lower_file(saved, out)
+    assert out.is_symlink()
+    assert etvk_guard.check(target).clean
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"PK\x05\x06" + bytes(18)], ids=len)
+def test_what_is_no_exported_program(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"not a program of `torch\.export\.save`"):
+        lower_file(path, tmp_path / "out.pte")
+    assert not (tmp_path / "out.pte").exists()

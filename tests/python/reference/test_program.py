@@ -172,3 +172,29 @@ def test_a_branch_runs_one_side(lower: Any, close: Any) -> None:
     assert {"jump_false", "move"} <= kinds
     close(reference.run(file, [torch.tensor(True), x])[0], torch.tanh(torch.sin(x)), 1e-5)
     close(reference.run(file, [torch.tensor(False), x])[0], torch.tanh(torch.erf(x) * 2), 1e-5)
+
+
+class Counting(nn.Module):
+    """Adds a buffer, and then one to the buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.arange(1.0, 9.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x + self.count
+        self.count.add_(1.0)
+        return y
+
+
+def test_a_written_buffer_starts_with_the_models_value(close: Any) -> None:
+    from executorch.exir import ExecutorchBackendConfig, to_edge
+    from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+
+    x = rand(2, 8)
+    passes = [InitializedMutableBufferPass(["count"])]
+    edge = to_edge(torch.export.export(Counting(), (x,)))
+    made = edge.to_executorch(ExecutorchBackendConfig(passes=passes))
+    method, network = reference.load(bytes(made.buffer)), Counting()
+    for _ in range(3):
+        close(method.run([x])[0], network(x), 1e-5)

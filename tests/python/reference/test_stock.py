@@ -262,7 +262,7 @@ ABORTS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], str]] = {
     "embedding": (lambda w, i: F.embedding(i, w * 2), (W, IDS), "EG201"),
     "group norm": (lambda x: F.group_norm(x, 2), (IMAGE,), "EG202"),
     "layer norm": (lambda x: F.layer_norm(x, (8,)), (X,), "EG103"),
-    "missing op": (F.scaled_dot_product_attention, (X, X, X), "EG301"),
+    "missing op": (F.scaled_dot_product_attention, (X, X, X), "EG303"),
     "pooling": (lambda x: F.max_pool2d(x, 2), (IMAGE,), "EG211"),
 }
 

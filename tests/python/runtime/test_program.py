@@ -34,7 +34,7 @@ def load(path: Any, guard: Any = None) -> runtime.LoadedProgram:
 def test_guarded_programs_are_right(stock: Stock, name: str, guard: Any) -> None:
     program = load(stock(name), guard)
     assert program.runs_on == "reference"
-    assert program.guard == (guard or "builder")
+    assert program.guard == (guard or "repair")
     assert program.methods == ("forward",)
     (result,) = program.forward(*MODELS[name].inputs())
     expected = MODELS[name].make().eval()(*MODELS[name].inputs())
