@@ -28,6 +28,9 @@ GUARDS: Final = ("builder", "repair", "off")
 # Runs one method: takes torch tensors and numbers, gives torch tensors.
 RunMethod = Callable[[Sequence[Any]], Sequence[Any]]
 
+# What pybind11 makes of a C++ exception, such as those that the delegate's op builders throw.
+_FROM_CPP: Final = (RuntimeError, IndexError, OverflowError, MemoryError)
+
 
 class LoadedProgram:
     """A program in the runtime, or in the reference interpreter where there is no delegate.
@@ -79,7 +82,7 @@ class LoadedProgram:
         values, all_numpy = _to_torch(inputs)
         try:
             outputs = run_method(values)
-        except RuntimeError as problem:
+        except _FROM_CPP as problem:
             raise _errors.error(_errors.FAILED, f"{method} failed: {problem}") from problem
         return [_to_numpy(value) if all_numpy else value for value in outputs]
 
@@ -92,7 +95,7 @@ class LoadedProgram:
                 raise _errors.error(_errors.NO_METHOD, message)
             try:
                 self._loaded[method] = self._load_method(method)
-            except RuntimeError as problem:
+            except _FROM_CPP as problem:
                 message = f"{method} cannot be loaded: {problem}"
                 raise _errors.error(_errors.FAILED, message) from problem
         return self._loaded[method]
@@ -167,7 +170,7 @@ def _in_runtime(
         options["data_path"] = os.fsdecode(data_path)
     try:
         program = start(source, **options)
-    except RuntimeError as problem:
+    except _FROM_CPP as problem:
         raise _errors.error(_errors.FAILED, f"cannot be loaded: {problem}") from problem
     names = tuple(program.get_method_name(index) for index in range(program.num_methods()))
 
