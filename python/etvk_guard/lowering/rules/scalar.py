@@ -13,7 +13,7 @@ from typing import cast
 import torch
 from torch.fx import Node
 
-from etvk_guard.lowering.graph import GraphEditor, arg, dtype_of, edge, is_op, op_name
+from etvk_guard.lowering.graph import GraphEditor, arg, dtype_of, edge, is_op, op_name, shape_of
 from etvk_guard.lowering.site import Decision, Match, Verdict, View
 
 __all__ = ["ScalarOperand"]
@@ -40,6 +40,8 @@ class ScalarOperand:
         if not isinstance(number, (int, float)) or dtype_of(node) not in _FLOATS:
             return None
         if dtype_of(node) != dtype_of(node.args[0]) or view.constants.known(node):
+            return None
+        if shape_of(node.args[0]) == ():  # ET-VK runs no op on two tensors without dimensions
             return None
         return Match(node, [node], f"{op_name(node)} with {number}", number)
 
