@@ -43,6 +43,12 @@ void plan_lists(const GraphView& graph, uint32_t op_index, CallPlan* plan) {
   }
 }
 
+void plan_gather(const GraphView& graph, uint32_t op_index, CallPlan* plan) {
+  if (int64_t dim = 0; gathers_from_the_end(graph, op_index, &dim) && dim >= 0) {
+    plan->changes.push_back({kGatherDim, "dim", false, {dim}});
+  }
+}
+
 std::string refusal_of_pad(const TensorDesc& x, const TensorDesc& out, const int64_t padding[2], TensorDesc* padded) {
   const auto is_image = [](const TensorDesc& desc) {
     return desc.kind == Kind::kRuntime && storage_of(desc) == Storage::kTexture3D && layout_of(desc) == Layout::kChannelsPacked &&
@@ -92,6 +98,7 @@ bool CallPlan::settles(FindingCode code, const std::string& argument) const {
     case FindingCode::kNumberType:
     case FindingCode::kArgumentIgnored:
     case FindingCode::kShortList:
+    case FindingCode::kNegativeDim:
       return std::any_of(changes.begin(), changes.end(), [&](const Change& change) { return change.argument == argument; });
     case FindingCode::kDepthwiseEdge:
       return pads;
@@ -110,6 +117,7 @@ CallPlan plan_call(const GraphView& graph, uint32_t op_index, const TensorDesc& 
   CallPlan plan;
   plan_numbers(graph, op_index, &plan);
   plan_lists(graph, op_index, &plan);
+  plan_gather(graph, op_index, &plan);
   plan_pad(graph, op_index, x, out, &plan);
   plan_comparison(graph, op_index, x, out, &plan);
   return plan;

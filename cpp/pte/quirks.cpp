@@ -189,8 +189,14 @@ void resampling(const Site& site, Quirks* into) {
   }
 }
 
+void gathers(const Site& site, Quirks* into) {
+  if (int64_t dim = 0; gathers_from_the_end(site.graph, site.op_index, &dim)) {
+    add(into, FindingCode::kNegativeDim, "dim", "it is counted from the end, which the op does not do");
+  }
+}
+
 constexpr void (*kQuestions[])(const Site&, Quirks*) = {number_types,  lists,    convolutions, reduced_channels, equality,
-                                                       no_dimensions, rounding, indices,      resampling};
+                                                       no_dimensions, rounding, indices,      resampling,       gathers};
 
 }  // namespace
 
@@ -240,6 +246,19 @@ std::vector<ShortList> short_lists(const GraphView& graph, uint32_t op_index) {
     }
   }
   return found;
+}
+
+bool gathers_from_the_end(const GraphView& graph, uint32_t op_index, int64_t* dim) {
+  if (graph.op_name(op_index) != kGatherOp || graph.arg_count(op_index) <= kGatherDim + 1) {
+    return false;
+  }
+  const vk::Int* given = graph.value(graph.arg(op_index, kGatherDim)).value_as_Int();
+  if (given == nullptr || given->int_val() >= 0 || graph.tensor(graph.arg(op_index, 0)) == nullptr) {
+    return false;
+  }
+  const auto rank = static_cast<int64_t>(graph.describe(graph.arg(op_index, 0)).dims.size());
+  *dim = given->int_val() < -rank ? -1 : given->int_val() + rank;
+  return true;
 }
 
 bool compares_integers(const GraphView& graph, uint32_t op_index) {

@@ -32,6 +32,11 @@ struct ShortList {
 };
 std::vector<ShortList> short_lists(const GraphView& graph, uint32_t op_index);
 
+// The dim of a gather, if it is counted from the end: that of x as it should be, or a number that is none.
+inline constexpr const char* kGatherOp = "aten.gather.default";  // [x, dim, indices, sparse_grad, out]
+inline constexpr uint32_t kGatherDim = 1;
+bool gathers_from_the_end(const GraphView& graph, uint32_t op_index, int64_t* dim);
+
 // Whether two integers are compared for equality, for which there is no shader.
 bool compares_integers(const GraphView& graph, uint32_t op_index);
 

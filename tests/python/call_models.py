@@ -114,6 +114,21 @@ _NUMBERS = {
         "",
         (PREPACK, MUL, DIVIDE),
     ),
+    "gather": _model(
+        _calls(lambda x, i: torch.gather(x, 1, i)),
+        lambda: (rand(3, 5), torch.tensor([[0, 1], [2, 3], [4, 0]])),
+        "right",
+        "",
+        ("aten.gather.default",),
+    ),
+    "gather_from_the_end": _model(
+        _calls(lambda x, i: torch.gather(x, -1, i)),
+        lambda: (rand(3, 5), torch.tensor([[0, 1], [2, 3], [4, 0]])),
+        "wrong",
+        "EG221",
+        ("aten.gather.default",),
+        ("aten.gather.default",),
+    ),
     "index_of_columns": _model(
         _calls(lambda x, i: x[:, i] * 2.0),
         lambda: (rand(3, 4), torch.tensor([0, 2])),

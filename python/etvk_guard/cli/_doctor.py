@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -86,14 +87,16 @@ def _next_steps(
         return
     if not status.available:
         yield (
-            "Bring a Vulkan delegate: build ExecuTorch with EXECUTORCH_BUILD_VULKAN=ON and name "
-            "its library in ETVK_GUARD_BACKEND. Until then programs run in the reference "
-            "interpreter."
+            "Bring a Vulkan delegate: build ExecuTorch from source with "
+            "EXECUTORCH_BUILD_VULKAN=ON, or name a delegate library in ETVK_GUARD_BACKEND "
+            "(docs/runtime.md). Until then programs run in the reference interpreter."
         )
+    elif not status.guarded and os.environ.get("ETVK_GUARD", "").lower() == "off":
+        yield "Programs run, repaired as they load. ETVK_GUARD=off turns the builder off: unset it."
     elif not status.guarded:
         yield (
             "Programs run, repaired as they load. For norms in one dispatch, build "
-            "etvk_guard_vulkan (cpp/vulkan) and name it in ETVK_GUARD_BUILDER."
+            "etvk_guard_vulkan and name it in ETVK_GUARD_BUILDER (docs/runtime.md)."
         )
 
 

@@ -11,11 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
 from etvk_guard.contract.convolutions import Convolution
-from etvk_guard.lowering.graph import arg, dims, op_name, shape_of, static
+from etvk_guard.lowering.graph import (
+    CAST_OPS,
+    arg,
+    dims,
+    dtype_of,
+    is_op,
+    op_name,
+    shape_of,
+    static,
+)
 
 __all__ = ["LIMITS", "Limit", "convolution", "resampling"]
 
@@ -49,6 +59,7 @@ _OF_TWO = frozenset(
         "sub.Tensor",
     )
 )
+_READ_ONLY = (torch.bool, torch.uint8, torch.int8)
 _NEAREST = "aten.upsample_nearest2d.vec"
 _RESAMPLING = (_NEAREST, "aten.upsample_bilinear2d.vec")
 _OVER_DIMS = frozenset(
@@ -109,6 +120,14 @@ def _numbers(node: Node) -> str:
     return ""
 
 
+def _casts(node: Node) -> str:
+    """Casts to the dtypes that a shader reads, but that none writes."""
+    made = dtype_of(node) if is_op(node, *CAST_OPS) else None
+    if made in _READ_ONLY and dtype_of(node.args[0]) != made:
+        return f"no shader casts to {str(made).removeprefix('torch.')}"
+    return ""
+
+
 def _truncation(node: Node) -> str:
     if op_name(node) == "aten.div.Tensor_mode" and node.kwargs.get("rounding_mode") == "trunc":
         return "it rounds to zero, which the shader does not"
@@ -165,6 +184,7 @@ LIMITS: tuple[Limit, ...] = (
     _images,
     _convolution,
     _numbers,
+    _casts,
     _truncation,
     _channels_of_a_batch,
     _indices,

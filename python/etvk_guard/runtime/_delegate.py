@@ -254,7 +254,9 @@ def _open_builder(path: str) -> Builder:
 
 def _load(path: str, code: str) -> ctypes.CDLL:
     if not Path(path).is_file():
-        raise _errors.error(code, f"there is no file {path}")
+        is_folder = Path(path).is_dir()
+        problem = f"{path} is a folder" if is_folder else f"there is no file {path}"
+        raise _errors.error(code, problem)
     if _loaded.backend is None and has_delegate():
         _share_symbols()
     try:

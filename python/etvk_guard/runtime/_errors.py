@@ -30,8 +30,10 @@ _NAMES: Final = {
 _ADVICE: Final = {
     NO_EXECUTORCH: "etvk-guard's extra `lowering` brings it.",
     NO_DELEGATE: "`etvk-guard doctor` says what is missing.",
-    BACKEND_LOAD: "Build the library against the executorch that is installed.",
-    NO_BUILDER: "Use guard='repair', or give the builder library in ETVK_GUARD_BUILDER.",
+    BACKEND_LOAD: "ETVK_GUARD_BACKEND, or the argument, names a delegate library that was built "
+    "against the executorch that is installed.",
+    NO_BUILDER: "ETVK_GUARD_BUILDER names the builder library, built against the executorch that "
+    "is installed (docs/runtime.md); unset, and with guard='repair', programs run repaired.",
     BAD_INPUT: "Give the inputs that the method was exported with.",
     NO_METHOD: "Name one of the program's methods.",
     FAILED: "`etvk-guard check` says whether the program breaks the prepack contract.",

@@ -137,6 +137,11 @@ void index(GraphBuilder& g, const std::vector<int32_t>& extra) {
     return std::vector<int32_t>{b.value_list(items)};
   });
 }
+void gather(GraphBuilder& g, int64_t dim) {
+  unary(g, "aten.gather.default", {5, 4}, {2, 4}, [&](GraphBuilder& b) {
+    return std::vector<int32_t>{b.integer(dim), b.tensor({2, 4}, -1, kInt32), b.boolean(false)};
+  });
+}
 void add(GraphBuilder& g, const std::vector<uint32_t>& left, const std::vector<uint32_t>& right) {
   unary(g, "aten.add.Tensor", left, left.size() > right.size() ? left : right,
         [&](GraphBuilder& b) { return std::vector<int32_t>{b.tensor(right), b.integer(1)}; });
@@ -269,6 +274,13 @@ const Case kCases[] = {
      {{FindingCode::kSeveralIndices, "indices", false}},
      "",
      "there are 2 indices"},
+    {"gather", [](GraphBuilder& g) { gather(g, 1); }, {}},
+    {"gather_from_the_end",
+     [](GraphBuilder& g) { gather(g, -2); },
+     {{FindingCode::kNegativeDim, "dim", true}},
+     "gather 0",
+     "counted from the end"},
+    {"gather_beyond", [](GraphBuilder& g) { gather(g, -3); }, {{FindingCode::kNegativeDim, "dim", false}}},
     {"nearest", [](GraphBuilder& g) { resample(g, "aten.upsample_nearest2d.vec", {1, 3, 8, 10}, {2, 2}); }, {}},
     {"nearest_no_multiple",
      [](GraphBuilder& g) { resample(g, "aten.upsample_nearest2d.vec", {1, 3, 8, 7}, {2, 1.5}); },

@@ -78,6 +78,7 @@ FINDINGS = {
     "EG218": ("several-indices", "abort"),
     "EG219": ("resampled-sizes", "wrong"),
     "EG220": ("resampling-factor", "abort"),
+    "EG221": ("negative-dim", "wrong"),
     "EG301": ("unknown-op", "none"),
     "EG302": ("needs-guarded-runtime", "abort"),
     "EG303": ("missing-op", "abort"),

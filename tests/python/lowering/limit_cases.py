@@ -44,6 +44,9 @@ NUMBERS: list[Case] = [
          OUT * 4,
          cpu=["dim_order_ops::_to_dim_order_copy", "aten::mul", "aten::log1p", "aten::div"],
          reason="neither operand has a dimension"),
+    case("cast_to_bool", lambda m, x: torch.where((x * 2).bool(), x, x * 3), [rand(2, 3)],
+         ["prepack mul", "prepack mul where.self"], OUT,
+         cpu=["dim_order_ops::_to_dim_order_copy"], reason="no shader casts to bool"),
     case("softmax_of_a_number", lambda m, x: torch.softmax(x, 0), [rand(1)[0]], [], OUT,
          cpu=["aten::_softmax"], reason="has no dimension"),
     case("integers_equal", lambda m, x, i, j: torch.where(i == j, x, x * 2),
@@ -131,6 +134,9 @@ OTHER_CONVOLUTIONS: list[Case] = [
 
 INDICES: list[Case] = [
     case("index_of_rows", lambda m, x, i: x[i] * 2, [rand(5, 4), PLACES], "prepack index mul", []),
+    case("gather_from_the_end", lambda m, x, i: torch.gather(x, -1, i) * 2,
+         [rand(3, 5), torch.tensor([[0, 1], [2, 3], [4, 0]])], "prepack gather mul",
+         [("gather_dim", "rewritten")]),
     case("index_of_columns", lambda m, x, i: x[:, i] * 2, [rand(3, 4), PLACES], "prepack mul", OUT,
          cpu=["aten::index"], reason="it has 2 indices"),
 ]  # fmt: skip

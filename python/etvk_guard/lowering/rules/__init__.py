@@ -14,6 +14,7 @@ from etvk_guard.lowering.rules.constant_value import ConstantValue
 from etvk_guard.lowering.rules.depthwise import DepthwiseEdge
 from etvk_guard.lowering.rules.embedding import RuntimeEmbedding
 from etvk_guard.lowering.rules.evaluate import EvaluateWeight
+from etvk_guard.lowering.rules.gather import GatherDim
 from etvk_guard.lowering.rules.half_mean import HalfMean
 from etvk_guard.lowering.rules.image_lists import ImageLists
 from etvk_guard.lowering.rules.integers import IntegerEquality
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     IntegerEquality(),
     DepthwiseEdge(),
     ImageLists(),
+    GatherDim(),
     ScalarOperand(),
     HalfMean(),
     ConstantScalar(),

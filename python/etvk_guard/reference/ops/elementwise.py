@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from etvk_guard.reference import stock
+from etvk_guard.reference.ops.generic import aten
+
 if TYPE_CHECKING:
     from etvk_guard.reference.call import Call
 
@@ -46,8 +49,18 @@ def _widened(operand: Any) -> Any:
     return operand.float() if half else operand
 
 
+def gather(call: Call) -> torch.Tensor:
+    """gather; stock reads elsewhere where the dim is counted from the end."""
+    result = aten("gather.default")(call)
+    assert isinstance(result, torch.Tensor)
+    if call.stock and call.number(1) < 0 and result.is_floating_point():
+        return torch.full_like(result, stock.POISON)
+    return result
+
+
 OPS: Final = {
     "aten.div.Tensor_mode": divide,
+    "aten.gather.default": gather,
     "aten.gelu.default": gelu,
     "aten.pow.Tensor_Scalar": power,
     "aten.pow.Tensor_Tensor": power,

@@ -24,7 +24,7 @@ addmm.default amax.default amin.default arange.start_step argmax.default argmin.
 bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor bmm.default cat.default clamp.default
 constant_pad_nd.default cos.default div.Tensor
 eq.Scalar eq.Tensor exp.default expand_copy.default flip.default full.default
-full_like.default gather.default ge.Scalar ge.Tensor grid_sampler_2d.default gt.Scalar gt.Tensor
+full_like.default ge.Scalar ge.Tensor grid_sampler_2d.default gt.Scalar gt.Tensor
 hardshrink.default hardsigmoid.default hardswish.default hardtanh.default index.Tensor
 index_select.default le.Scalar le.Tensor leaky_relu.default linear.default log10.default
 logical_and.default logical_not.default logical_or.default lt.Scalar lt.Tensor mean.dim
