@@ -214,7 +214,7 @@ def test_without_fsspec(monkeypatch: Any) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(EtvkGuardError, match=r"etvk-guard\[remote\]"):
+    with pytest.raises(EtvkGuardError, match=r"URLs need fsspec.*extra `remote`"):
         check("s3://bucket/a.pte")
 
 
