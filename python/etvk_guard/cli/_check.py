@@ -54,7 +54,8 @@ def check(
 ) -> None:
     """Hold programs against the prepack contract.
 
-    Exit code: 0 all are clean, 1 there are findings (of any severity), 2 there was an error.
+    `etvk-guard findings CODE` explains a code. Exit code: 0 all are clean, 1 there are findings (of
+    any severity), 2 there was an error.
     """
     items = expand(files)
     with _progress(len(items), quiet) as advance:
@@ -112,22 +113,8 @@ def _print(outcomes: list[Outcome], quiet: bool) -> None:
             for finding in outcome.report.findings:
                 for line in finding_lines(finding):
                     out.print(line)
-    if not quiet:
-        _print_next(outcomes)
-
-
-def _print_next(outcomes: list[Outcome]) -> None:
-    """How many files there were, and what to do next."""
-    out = console()
-    faulty = [o.report for o in outcomes if o.report is not None and not o.report.clean]
-    if len(outcomes) > 1:
-        unread = sum(outcome.report is None for outcome in outcomes)
-        more = f", {unread} could not be read" if unread else ""
-        out.print(styled(f"{count(len(outcomes), 'file')}: {len(faulty)} with findings{more}"))
-    if any(finding.fixable for report in faulty for finding in report.findings):
+    if not quiet and any(o.report and any(f.fixable for f in o.report.findings) for o in outcomes):
         out.print("`etvk-guard repair FILE -o OUT` writes a program that stock delegates run.")
-    if faulty:
-        out.print("`etvk-guard findings CODE` explains a code.")
 
 
 def _headline(file: str, report: pte.Report) -> Any:

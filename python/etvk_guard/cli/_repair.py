@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from etvk_guard import contract, pte
+from etvk_guard import pte
 from etvk_guard.cli._text import console, count, error_line, fail, finding_lines, print_json, styled
 
 __all__ = ["repair"]
@@ -46,14 +46,6 @@ def repair(
     raise typer.Exit(0 if result.complete else 1)
 
 
-def _repaired_line(finding: pte.Finding) -> Any:
-    """What was wrong, where, and what was put in its place."""
-    info = contract.finding(finding.code)
-    place = f"{finding.method}, delegate {finding.delegate}, op {finding.op_index} {finding.op}"
-    argument = f", {finding.argument}" if finding.argument else ""
-    return styled("  ", (finding.code, "bold green"), f" {place}{argument}: {info.repair}")
-
-
 def _print(file: str, result: pte.RepairResult) -> None:
     out = console()
     found = count(len(result.repaired), "finding")
@@ -61,8 +53,9 @@ def _print(file: str, result: pte.RepairResult) -> None:
     done = f"{found} repaired" if result.changed else f"{left}, copied as it is"
     out.print(styled((file, "bold"), " -> ", (result.path or "", "bold"), ": ", (done, "green")))
     for finding in result.repaired:
-        out.print(_repaired_line(finding))
-    if result.added_activation_bytes:
+        for line in finding_lines(finding):
+            out.print(line)
+    if result.changed:
         added = f"{result.added_activation_bytes:,} bytes"
         out.print(styled(f"activation memory grows by at most {added}"))
     if result.remaining:

@@ -186,13 +186,3 @@ def test_an_unknown_code_is_an_error(cli: Cli) -> None:
     outcome = cli("findings", "EG101", "EG999")
     assert outcome.code == 2
     assert "no such code: EG999" in outcome.err
-
-
-def test_check_counts_files_and_says_what_is_next(cli: Cli, stock: Stock, tmp_path: Path) -> None:
-    for name in ("leaf", "one_plus"):
-        (tmp_path / f"{name}.pte").write_bytes(stock(name).read_bytes())
-    (tmp_path / "text.pte").write_bytes(b"text")
-    outcome = cli("check", tmp_path)
-    assert "3 files: 1 with findings, 1 could not be read" in outcome.out
-    assert "`etvk-guard findings CODE`" in outcome.out
-    assert "findings CODE" not in cli("check", stock("leaf")).out
