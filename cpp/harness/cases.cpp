@@ -178,6 +178,9 @@ void add_forced(Norm norm, Mix mix, bool subgroups, std::uint32_t subgroup_size,
   each.threads = 64;
   each.each = 2;
   cases->push_back(each);
+  each.weight = Sizes{each.x[0], 1, each.x[2], 1};  // a row of weight for each plane
+  each.shift = each.weight;
+  cases->push_back(each);
   each.weight = each.x;  // a row of weight for each
   each.early = kernels::Early::kNot;
   cases->push_back(each);
@@ -192,7 +195,7 @@ std::vector<NormCase> all_cases(std::uint32_t subgroup_size) {
   add_operands(&cases);
   add_values(&cases);
   for (const Norm norm : kNorms) {
-    for (const Mix& mix : kSame) {
+    for (const Mix& mix : {kSame[0], kSame[1], kMixed[1]}) {
       add_forced(norm, mix, true, subgroup_size, &cases);
       add_forced(norm, mix, false, subgroup_size, &cases);
     }

@@ -33,7 +33,17 @@ struct Row {
   double total_bytes;
 };
 
+// Where x and out are, and weight and shift.
+const std::pair<Storage, Storage> kStorages[] = {{Storage::kBuffer, Storage::kBuffer},
+                                                 {Storage::kTexture3d, Storage::kTexture3d},
+                                                 {Storage::kTexture3d, Storage::kBuffer}};
+
 const char* text_of(Storage storage) { return storage == Storage::kTexture3d ? "texture3d" : "buffer"; }
+
+std::string storage_of(const BenchSpec& spec) {
+  const std::string operands = spec.x_storage == spec.operand_storage ? "" : std::string("/") + text_of(spec.operand_storage);
+  return text_of(spec.x_storage) + operands;
+}
 
 std::string plan_text(const kernels::Plan& plan) {
   char text[128];
@@ -53,10 +63,11 @@ std::vector<BenchSpec> list_specs(const DeviceInfo& device, const BenchOptions& 
   }
   std::vector<BenchSpec> specs;
   for (const Dtype dtype : {Dtype::kFloat, Dtype::kHalf}) {
-    for (const Storage storage : {Storage::kBuffer, Storage::kTexture3d}) {
+    for (const auto& [storage, operand_storage] : kStorages) {
       for (const Shape& shape : shapes) {
         BenchSpec spec;
-        spec.x_storage = spec.operand_storage = storage;
+        spec.x_storage = storage;
+        spec.operand_storage = operand_storage;
         spec.dtype = dtype;
         spec.rows = shape.first;
         spec.width = shape.second;
@@ -82,12 +93,13 @@ std::vector<BenchSpec> operand_specs(const DeviceInfo& device) {
       {OperandKind::kFull, OperandKind::kFull}};
   std::vector<BenchSpec> specs;
   for (const Norm norm : {Norm::kRms, Norm::kLayer}) {
-    for (const Storage storage : {Storage::kBuffer, Storage::kTexture3d}) {
+    for (const auto& [storage, operand_storage] : kStorages) {
       for (const Shape& shape : shapes) {
         for (const auto& [weight, shift] : kinds) {
           BenchSpec spec;
           spec.norm = norm;
-          spec.x_storage = spec.operand_storage = storage;
+          spec.x_storage = storage;
+          spec.operand_storage = operand_storage;
           spec.rows = shape.first;
           spec.width = shape.second;
           spec.weight = weight;
@@ -106,6 +118,7 @@ std::string row_json(const Row& row) {
       .add("norm", spec.norm == Norm::kRms ? "rms" : "layer")
       .add("dtype", spec.dtype == Dtype::kHalf ? "half" : "float")
       .add("storage", text_of(spec.x_storage))
+      .add("operand_storage", text_of(spec.operand_storage))
       .add("rows", static_cast<double>(spec.rows))
       .add("width", static_cast<double>(spec.width))
       .add("weight", name_of(spec.weight))
@@ -129,7 +142,7 @@ void print_header() {
 
 std::string name_of(const BenchSpec& spec) {
   return std::string(spec.norm == Norm::kRms ? "rms " : "layer ") + (spec.dtype == Dtype::kHalf ? "half " : "float ") +
-         text_of(spec.x_storage) + " " + std::to_string(spec.rows) + "x" + std::to_string(spec.width) + " " +
+         storage_of(spec) + " " + std::to_string(spec.rows) + "x" + std::to_string(spec.width) + " " +
          name_of(spec.weight) + "+" + name_of(spec.shift) + (spec.cold ? " cold" : "");
 }
 
@@ -139,7 +152,7 @@ void print_row(const Row& row) {
   const std::string operands = name_of(spec.weight) + "+" + name_of(spec.shift);
   std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %7.0f  %s\n",
               spec.norm == Norm::kRms ? "rms" : "layer", spec.dtype == Dtype::kHalf ? "half" : "float",
-              text_of(spec.x_storage), shape.c_str(), operands.c_str(), spec.cold ? "cold" : "", row.ours.each_us,
+              storage_of(spec).c_str(), shape.c_str(), operands.c_str(), spec.cold ? "cold" : "", row.ours.each_us,
               row.ours.single_us, row.baseline.each_us, row.copy.each_us, row.texture_copy.each_us, row.empty.each_us,
               row.total_bytes / row.ours.each_us / 1e3,
               plan_text(row.plan).c_str());
@@ -166,7 +179,7 @@ std::uint32_t band_count(const Bench& bench, std::uint32_t rows) {
 
 // The local size and rows of `plan`, with each time to load the operands, rows of a thread and split of a row.
 void add_grids(const Bench& bench, const DeviceInfo& info, kernels::Plan plan, std::vector<kernels::Plan>* plans) {
-  const bool textures = bench.problem().operand_storage == Storage::kTexture3d;
+  const bool may_early = bench.problem().operand_storage == Storage::kTexture3d || bench.problem().x_storage == Storage::kTexture3d;
   const bool whole = plan.key.access == kernels::Access::kWhole && plan.local_size[1] == 1;
   plan.groups[1] = 1;
   for (const kernels::Early early : {kernels::Early::kNot, kernels::Early::kRow}) {
@@ -178,7 +191,7 @@ void add_grids(const Bench& bench, const DeviceInfo& info, kernels::Plan plan, s
         plan.spec.early = early;
         plan.spec.each = each;
         plan.spec.split = plan.groups[2] = split;
-        if (plan.groups[0] <= info.limits.max_groups_x && (textures || early == kernels::Early::kNot)) {
+        if (plan.groups[0] <= info.limits.max_groups_x && (may_early || early == kernels::Early::kNot)) {
           plans->push_back(plan);
         }
       }
@@ -247,7 +260,7 @@ void run_bench(const Instance& instance, VkPhysicalDevice physical, const BenchO
   const Device device(instance, physical);
   ProgramCache programs(device);
   std::vector<BenchSpec> specs = list_specs(device.info(), options);
-  if (options.shapes.empty() && !options.quick && !options.sweep) {
+  if (options.shapes.empty() && !options.quick) {
     const std::vector<BenchSpec> more = operand_specs(device.info());
     specs.insert(specs.end(), more.begin(), more.end());
   }

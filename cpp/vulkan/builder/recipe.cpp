@@ -23,11 +23,22 @@ OperandMode mode_of(const OperandSteps& steps, const TensorDesc& operand, const 
   return kernels::operand_mode(x, sizes, &mode) ? mode : OperandMode::kFull;
 }
 
-// Both operands of a kernel share one storage: that of the first one that is there already, else x's.
-void share_storage(const NormSite& site, OperandSteps* multiply, OperandSteps* add) {
+// Where constants are put that no operand which is there already decides for. A float one for halves stays with x, where a
+// texture's sampler converts it.
+Storage storage_of_constants(const NormSite& site, const kernels::DeviceLimits* device) {
   const Storage own = site.x.storage == Storage::kBuffer ? Storage::kBuffer : Storage::kTexture3D;
+  const auto converts = [&](const TensorDesc& operand) { return operand.kind != Kind::kNone && operand.dtype != site.x.dtype; };
+  if (device == nullptr || converts(site.weight) || converts(site.bias)) {
+    return own;
+  }
+  const auto width = static_cast<std::int32_t>(site.x.dims.back());
+  return kernels::best_operand_storage(kernel_storage(own), width, *device) == kernels::Storage::kBuffer ? Storage::kBuffer : own;
+}
+
+// Both operands of a kernel share one storage: that of the first one that is there already, else what suits constants.
+void share_storage(const NormSite& site, const kernels::DeviceLimits* device, OperandSteps* multiply, OperandSteps* add) {
   const OperandSteps* first = multiply->used && !multiply->prepack ? multiply : add->used && !add->prepack ? add : nullptr;
-  const Storage shared = first == nullptr ? own : first->storage;
+  const Storage shared = first == nullptr ? storage_of_constants(site, device) : first->storage;
   for (OperandSteps* steps : {multiply, add}) {
     if (steps->used && steps->storage != shared) {
       steps->storage = shared;
@@ -173,6 +184,9 @@ bool still_fits(OperandMode mode, const std::int32_t x[4], const std::int32_t* o
   // A general kernel does the special cases too; rows that are all of size 1 are one row and full at once.
   const bool one_row = operand[1] == 1 && operand[2] == 1 && operand[3] == 1;
   const bool full = std::equal(operand + 1, operand + 4, x + 1);
+  if (mode == OperandMode::kPlane) {
+    return operand[1] == 1 && (one_row || std::equal(operand + 2, operand + 4, x + 2));
+  }
   return mode == OperandMode::kBroadcast || (mode == OperandMode::kOneRow ? one_row : full);
 }
 
@@ -192,7 +206,7 @@ Recipe make_recipe(const NormSite& site, const kernels::DeviceLimits* device) {
   Recipe recipe;
   recipe.plan = plan_norm(site, Target::kBuilder);
   if (is_fused(recipe.plan.form)) {
-    share_storage(site, &recipe.plan.multiply, &recipe.plan.add);
+    share_storage(site, device, &recipe.plan.multiply, &recipe.plan.add);
     drop_needless_cast(site.weight, &recipe.plan.multiply);
     drop_needless_cast(site.bias, &recipe.plan.add);
     recipe.problem = problem_of(site, recipe.plan.multiply, recipe.plan.add);

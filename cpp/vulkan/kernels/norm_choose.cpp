@@ -17,9 +17,10 @@ constexpr uint32_t kFewRows = 128;        // up to here a workgroup a row leaves
 constexpr uint32_t kFewGroups = 64;       // workgroups that any large GPU starts at once
 constexpr uint32_t kMaxThreads = 1024;    // what ET-VK can encode
 constexpr uint64_t kManyBands = 512;      // from here on half as many workgroups still fill a large GPU
-constexpr uint32_t kEach = 2;             // rows of a thread that keeps weight and shift for them
+constexpr uint32_t kEach = 2;             // rows of a thread that loads weight and shift once for them
 constexpr uint32_t kEachMin = 128;        // threads of such a workgroup
 constexpr uint32_t kEachMax = 512;
+constexpr uint32_t kEachFew = 4;          // chunks of floats that such a thread has of a row, if the workgroup has threads enough
 
 uint32_t div_up(uint64_t a, uint32_t b) noexcept { return static_cast<uint32_t>((a + b - 1u) / b); }
 
@@ -77,11 +78,11 @@ uint32_t pick_rows(const NormProblem& p, const DeviceLimits& d) noexcept {
   return !is_texture(p) || few_rows(p) || size_at(p, 1) < 4u || is_narrow(d) ? 1u : 2u;
 }
 
-// Weight and shift, where there are any, are textures of one row.
-bool one_row_textures(const NormProblem& p) noexcept {
-  const auto one_row = [](OperandMode mode) { return mode == OperandMode::kOneRow || mode == OperandMode::kNone; };
-  const bool any = p.weight != OperandMode::kNone || p.shift != OperandMode::kNone;
-  return any && p.operand_storage == Storage::kTexture3d && one_row(p.weight) && one_row(p.shift);
+bool has_operands(const NormProblem& p) noexcept { return p.weight != OperandMode::kNone || p.shift != OperandMode::kNone; }
+
+// Rows that are neighbours in y have the same weight and shift.
+bool shared_in_plane(OperandMode mode) noexcept {
+  return mode == OperandMode::kOneRow || mode == OperandMode::kPlane || mode == OperandMode::kNone;
 }
 
 uint32_t thread_limit(const DeviceLimits& d) noexcept {
@@ -92,16 +93,19 @@ uint32_t thread_limit(const DeviceLimits& d) noexcept {
   return threads;
 }
 
-// Loads of a weight cost as much as those of x, so where there are many rows it pays to keep it for several.
-bool may_keep(const NormProblem& p, const DeviceLimits& d) noexcept {
-  return is_texture(p) && one_row_textures(p) && !is_narrow(d) && size_at(p, 0) % 4u == 0u &&
+bool two_operands(const NormProblem& p) noexcept { return p.weight != OperandMode::kNone && p.shift != OperandMode::kNone; }
+
+// Loads of a weight from a texture cost as much as those of x, so where there are many rows it pays to have it for several.
+bool may_share(const NormProblem& p, const DeviceLimits& d) noexcept {
+  const bool shared = has_operands(p) && shared_in_plane(p.weight) && shared_in_plane(p.shift);
+  return is_texture(p) && shared && !is_narrow(d) && size_at(p, 0) % 4u == 0u &&
          chunk_count(p, Access::kVec4) >= 4u * d.subgroup_size && band_count(p, 2) >= kManyBands;
 }
 
-// Chunks of a row that a thread may keep besides those of its other row and of weight and shift: by the registers they take.
+// Chunks of a row that a thread may keep besides those of its other row: by the registers they take.
 uint32_t each_chunks(const NormProblem& p) noexcept {
-  const bool both = p.weight != OperandMode::kNone && p.shift != OperandMode::kNone;
-  return both && p.dtype == Dtype::kFloat ? 4u : 8u;
+  const bool few = two_operands(p) || chunk_count(p, Access::kVec4) <= kEachFew * kEachMax / 2u;
+  return p.dtype == Dtype::kFloat && few ? kEachFew : kMaxChunks;
 }
 
 uint32_t each_threads(const NormProblem& p) noexcept {
@@ -114,7 +118,8 @@ uint32_t pick_each(const NormProblem& p, const DeviceLimits& d) noexcept {
   const uint32_t threads = each_threads(p);
   const uint32_t lanes = threads / 2u;
   const bool fits = threads <= thread_limit(d) && lanes >= d.subgroup_size && chunks % lanes == 0u;
-  return may_keep(p, d) && fits && chunks <= each_chunks(p) * lanes ? kEach : 1u;
+  const bool full = band_count(p, 2u * kEach) * 2u * kEach * 4u <= row_count(p) * 5u;  // few rows are missing in the last bands
+  return may_share(p, d) && fits && full && chunks <= each_chunks(p) * lanes ? kEach : 1u;
 }
 
 // Rows are exactly the chunks that their threads keep.
@@ -123,12 +128,15 @@ bool is_whole(const NormProblem& p, const Plan& plan) noexcept {
   return size_at(p, 0) % 4u == 0u && chunk_count(p, Access::kVec4) == lanes * plan.spec.chunks;
 }
 
-// With few rows a thread waits less if it asks for everything at once; with many it is better to have more threads.
+// With few rows a thread waits less if it asks for everything at once, and with many if it keeps one operand for them. Two of
+// them take too many registers, unless they are packed (see keep() in norm.comp).
 Early pick_early(const NormProblem& p, const DeviceLimits& d, const Plan& plan) noexcept {
-  if (may_keep(p, d) && is_whole(p, plan)) {
-    return Early::kRow;
+  const bool packed = p.dtype == Dtype::kHalf && plan.spec.each > 1u;
+  if (may_share(p, d) && is_whole(p, plan)) {
+    return two_operands(p) && !packed ? Early::kNot : Early::kRow;
   }
-  return p.operand_storage == Storage::kTexture3d && few_rows(p) && !is_narrow(d) ? Early::kRow : Early::kNot;
+  const bool textures = is_texture(p) || p.operand_storage == Storage::kTexture3d;
+  return textures && few_rows(p) && !is_narrow(d) ? Early::kRow : Early::kNot;
 }
 
 // Threads for a row (or band of rows) of `chunks` chunks, before limits.
@@ -212,17 +220,22 @@ PlanStatus check(const NormProblem& p, const DeviceLimits& d) noexcept {
 
 }  // namespace
 
+Storage best_operand_storage(Storage x_storage, std::int32_t width, const DeviceLimits& device) noexcept {
+  const bool buffers_are_faster = device.subgroup_size == kWideSubgroup;
+  return buffers_are_faster && width % 4 == 0 ? Storage::kBuffer : x_storage;
+}
+
 bool needs_16bit_storage(const KernelKey& key) noexcept {
   return key.dtype == Dtype::kHalf &&
          (key.access == Access::kScalar || (key.norm == Norm::kLayer && key.x_storage == Storage::kBuffer));
 }
 
 void settle_access(const NormProblem& p, Plan* plan) noexcept {
-  if (!is_texture(p) || p.operand_storage != Storage::kTexture3d) {
+  if (!is_texture(p)) {
     return;
   }
   const bool may_each = plan->spec.each == 1u || plan->local_size[1] == 1u;
-  plan->key.access = is_whole(p, *plan) && may_each ? Access::kWhole : Access::kVec4;
+  plan->key.access = is_whole(p, *plan) && may_each ? Access::kWhole : pick_access(p);
 }
 
 PlanStatus choose(const NormProblem& problem, const DeviceLimits& device, Plan* plan) noexcept {

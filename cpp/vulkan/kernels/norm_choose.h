@@ -57,6 +57,11 @@ PlanStatus replan(const NormProblem& problem, const DeviceLimits& device, Plan* 
 // Sets `plan->key.access` for textures, where it depends on the rest of the plan.
 void settle_access(const NormProblem& problem, Plan* plan) noexcept;
 
+// Where a weight and shift that can be put anywhere are best. Texture units take a load of four floats in four turns on an
+// NVIDIA GPU, and are needed for x; on Mesa's CPU driver there is no difference. GPUs with other subgroups (Adreno, Mali) keep
+// the operands beside x, since none was at hand to measure.
+Storage best_operand_storage(Storage x_storage, std::int32_t width, const DeviceLimits& device) noexcept;
+
 bool needs_16bit_storage(const KernelKey& key) noexcept;
 
 }  // namespace etvk_guard::kernels

@@ -30,7 +30,8 @@ bool operand_mode(const std::int32_t x[4], const std::int32_t operand[4], Operan
       }
     }
   }
-  *mode = full ? OperandMode::kFull : OperandMode::kBroadcast;
+  const bool plane = operand[1] == 1 && operand[2] == x[2] && operand[3] == x[3];
+  *mode = full ? OperandMode::kFull : plane ? OperandMode::kPlane : OperandMode::kBroadcast;
   return true;
 }
 

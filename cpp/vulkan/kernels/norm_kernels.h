@@ -43,7 +43,7 @@ namespace etvk_guard::kernels {
 enum class Norm : std::uint8_t { kRms, kLayer };
 enum class Storage : std::uint8_t { kBuffer, kTexture3d };
 enum class Dtype : std::uint8_t { kFloat, kHalf };
-// Elements that a load takes. kWhole: four, of textures whose rows are exactly `chunks` chunks for each thread of a row.
+// Elements that a load takes. kWhole: four, of an x that is a texture whose rows are exactly `chunks` chunks for each thread of a row.
 enum class Access : std::uint8_t { kScalar, kVec4, kVec8, kWhole };
 enum class Reduction : std::uint8_t { kShared, kSubgroup };       // kSubgroup needs subgroup arithmetic in compute
 
@@ -81,6 +81,7 @@ enum class OperandMode : std::uint32_t {
   kBroadcast = 1,  // leading or trailing dimensions (other than width) of size 1
   kFull = 2,       // a row for each
   kNone = 3,       // not there: weight 1, shift 0
+  kPlane = 4,      // a row for all rows of the same channel and batch: [B, 1, D] beside an x of [B, T, D]
 };
 
 // Sets `mode` from two WHCN sizes. False where no mode fits: width differs, a size is neither 1 nor x's, or a dimension of
@@ -98,7 +99,7 @@ static_assert(sizeof(PushConstants) == 52, "push constants are packed");
 // When weight and shift are loaded.
 enum class Early : std::uint32_t {
   kNot = 0,  // once the sum of the row is known
-  kRow = 1,  // before; where spec.each is not 1, only if weight and shift are one row or missing
+  kRow = 1,  // before; where spec.each is not 1, only if weight and shift are one row, one for each plane or missing
 };
 
 struct SpecConstants {
@@ -106,7 +107,7 @@ struct SpecConstants {
   OperandMode weight;    // id 4
   OperandMode shift;     // id 5
   std::uint32_t rows;    // id 6: rows that neighbouring threads take in turn, 1, 2 or 4; 1 for buffers
-  Early early;           // id 7; used where weight and shift are textures, kNot elsewhere
+  Early early;           // id 7; used where x or weight and shift are textures, kNot elsewhere
   std::uint32_t split;   // id 8: workgroups in z; used where x is a texture
   std::uint32_t each;    // id 9: rows that a thread works on at once; used where the access is kWhole and local size y is 1
 };

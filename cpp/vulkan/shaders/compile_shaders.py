@@ -71,9 +71,10 @@ def norm_variants(source: Path) -> list[Shader]:
     for layer, half, (x_tex, w_tex), subgroup in product(
         (False, True), (False, True), stores, (False, True)
     ):
-        accesses = ["vec4", "whole"] if x_tex and w_tex else ["vec4", "scalar"]
-        if half and not x_tex and not w_tex:
-            accesses.append("vec8")
+        accesses = ["vec4"]
+        accesses += ["scalar"] if not (x_tex and w_tex) else []
+        accesses += ["whole"] if x_tex else []
+        accesses += ["vec8"] if half and not x_tex and not w_tex else []
         shaders += [norm_variant(source, layer, half, x_tex, w_tex, subgroup, a) for a in accesses]
     return shaders
 

@@ -14,7 +14,8 @@
 //   HALF        elements are float16, else float32
 //   SCALAR      buffers are read element by element (D not a multiple of 4), else four at a time
 //   WIDE        half buffers are read eight at a time (D a multiple of 8)
-//   WHOLE       textures whose rows are exactly CHUNKS chunks for each thread: nothing to clamp, mask or loop over
+//   WHOLE       x is a texture whose rows are exactly CHUNKS chunks for each thread: nothing to clamp, mask or
+//               loop over
 //   SUBGROUP    sums use subgroup arithmetic, else shared memory alone
 
 #extension GL_EXT_control_flow_attributes : require
@@ -39,7 +40,7 @@ layout(constant_id = 6) const uint ROWS = 1u;        // rows that neighbouring t
 #else
 const uint ROWS = 1u;
 #endif
-#ifdef W_TEXTURE
+#if defined(X_TEXTURE) || defined(W_TEXTURE)
 layout(constant_id = 7) const uint EARLY = 0u;       // when weight and shift are loaded: EARLY_*
 #else
 const uint EARLY = 0u;
@@ -57,12 +58,13 @@ const uint EACH = 1u;
 #endif
 
 const uint EARLY_NOT = 0u;  // once the row's sum is known
-const uint EARLY_ROW = 1u;  // before that; where EACH is not 1, weight and shift are one row or not there
+const uint EARLY_ROW = 1u;  // before that; where EACH is not 1, all rows of a band have the same weight and shift
 
 const uint OPERAND_ONE_ROW = 0u;   // one row for all rows of x
 const uint OPERAND_BROADCAST = 1u; // leading or trailing dimensions of size 1
 const uint OPERAND_FULL = 2u;      // a row for each row of x
 const uint OPERAND_NONE = 3u;      // not there: weight 1, shift 0
+const uint OPERAND_PLANE = 4u;     // a row for each plane of x, the rows of one z
 
 const uint LANES = gl_WorkGroupSize.x / ROWS; // threads that share a row
 
@@ -78,6 +80,10 @@ OperandRow operand_row(const uint mode, const ivec4 sizes, const Place p) {
   if (mode == OPERAND_FULL) {
     r.row = p.row;
     r.yz = p.yz;
+  } else if (mode == OPERAND_PLANE) {
+    const int z = sizes.z * sizes.w == 1 ? 0 : p.yz.y;
+    r.row = uint(z);
+    r.yz = ivec2(0, z);
   } else if (mode == OPERAND_BROADCAST) {
     int inner = 1;
     if (sizes.y == 1) {
@@ -122,11 +128,7 @@ bool find_row(const uint band, const uint sub, inout Place p) {
   return y < height && z < depth;
 #else
   p.row = min(band, height * depth - 1u);
-#ifdef W_TEXTURE
   p.yz = ivec2(int(p.row % height), int(p.row / height));
-#else
-  p.yz = ivec2(0);
-#endif
   return band < height * depth;
 #endif
 }
@@ -231,27 +233,44 @@ float row_sum(const Place p, const uint steps, const bool squared, const float m
   return sum;
 }
 
-void finish_row(const Place p, const uint steps, const OperandRow wr, const OperandRow sr, const float mean,
-                const float rstd, const KEPT_T kept[CHUNKS]) {
+// Whether the rows that a thread has share the rows of weight and shift.
+const bool SHARED_OPERANDS = WEIGHT_MODE != OPERAND_FULL && WEIGHT_MODE != OPERAND_BROADCAST &&
+                             SHIFT_MODE != OPERAND_FULL && SHIFT_MODE != OPERAND_BROADCAST;
+
+// Writes the chunks that are kept, of the rows that exist.
+void finish_rows(const Place p[EACH], const bool exists[EACH], const OperandRow wr[EACH], const OperandRow sr[EACH],
+                 const float mean[EACH], const float rstd[EACH], const KEPT_T kept[EACH][CHUNKS]) {
+  if (EARLY == EARLY_ROW) {
+    [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+      [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+        if (exists[r] && is_mine(k)) {
+          finish(p[r], k, mean[r], rstd[r], kept_chunk(kept[r][k]), kept_chunk(kept_weight[k]),
+                 kept_chunk(kept_shift[k]));
+        }
+      }
+    }
+    return;
+  }
+  vec4 w[VECS];
+  vec4 s[VECS];
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+      if (is_mine(k) && (r == 0u || !SHARED_OPERANDS)) {
+        load_operands(p[r], wr[r], sr[r], k, w, s);
+      }
+      if (is_mine(k) && exists[r]) {
+        finish(p[r], k, mean[r], rstd[r], kept_chunk(kept[r][k]), w, s);
+      }
+    }
+  }
+}
+
+// Writes what is beyond the chunks that are kept, which are read again.
+void finish_rest(const Place p, const uint steps, const OperandRow wr, const OperandRow sr, const float mean,
+                 const float rstd) {
   vec4 x[VECS];
   vec4 w[VECS];
   vec4 s[VECS];
-#ifdef LAYER_NORM
-  if (p.lane == 0u && is_mine(0u)) {
-    store_stats(p, mean, rstd);
-  }
-#endif
-  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    if (is_mine(k)) {
-      if (EARLY == EARLY_NOT) {
-        load_operands(p, wr, sr, k, w, s);
-      } else {
-        w = kept_chunk(kept_weight[k]);
-        s = kept_chunk(kept_shift[k]);
-      }
-      finish(p, k, mean, rstd, kept_chunk(kept[k]), w, s);
-    }
-  }
   for (uint k = CHUNKS; k < steps; ++k) {
     if (is_mine(k)) {
       load_x(p, k, x);
@@ -315,10 +334,19 @@ void main() {
     sums[r] = row_sum(p[r], steps, true, mean[r], kept[r]);
   }
   unit_sums(sums, sub, 1u);
+  float rstd[EACH];
   [[unroll]] for (uint r = 0u; r < EACH; ++r) {
-    if (exists[r]) {
-      const float rstd = inversesqrt(sums[r] * inverse_width + epsilon);
-      finish_row(p[r], steps, wr[r], sr[r], mean[r], rstd, kept[r]);
+    rstd[r] = inversesqrt(sums[r] * inverse_width + epsilon);
+#ifdef LAYER_NORM
+    if (exists[r] && p[r].lane == 0u && is_mine(0u)) {
+      store_stats(p[r], mean[r], rstd[r]);
     }
+#endif
   }
+  finish_rows(p, exists, wr, sr, mean, rstd, kept);
+#ifndef WHOLE
+  if (exists[0]) {
+    finish_rest(p[0], steps, wr[0], sr[0], mean[0], rstd[0]);
+  }
+#endif
 }

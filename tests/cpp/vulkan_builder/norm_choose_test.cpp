@@ -105,18 +105,71 @@ TEST(NormChoose, WholeRowsAndSeveralOfAThread) {
   };
   NormProblem batch = textures(4096, 8, 1024);
   batch.weight = OperandMode::kBroadcast;
+  NormProblem plane = batch;
+  plane.weight = plane.shift = OperandMode::kPlane;
+  NormProblem low = plane;  // half of each band would be missing
+  low.x_sizes[1] = 6;
   NormProblem mixed = textures(4096, 8192);
   mixed.operand_storage = Storage::kBuffer;
   const Row rows[] = {
       {textures(4096, 8192), true, 2}, {textures(2048, 2048), true, 2}, {textures(4096, 1), true, 1},
       {textures(4095, 8192), false, 1}, {textures(4096, 512), true, 1}, {textures(12288, 8192), true, 1},
-      {batch, true, 1}, {mixed, false, 1},
+      {batch, true, 1}, {plane, true, 2}, {low, true, 1}, {mixed, true, 2},
   };
   for (const Row& row : rows) {
     Plan plan{};
     ASSERT_EQ(choose(row.problem, large_gpu(), &plan), PlanStatus::kOk);
     EXPECT_EQ(plan.key.access == Access::kWhole, row.whole) << row.problem.x_sizes[0] << "x" << row.problem.x_sizes[1];
     EXPECT_EQ(plan.spec.each, row.each) << row.problem.x_sizes[0] << "x" << row.problem.x_sizes[1];
+  }
+}
+
+// Floats of two operands are loaded once for the rows of a thread, and not kept while sums are made.
+TEST(NormChoose, WhenOperandsAreLoaded) {
+  struct Row {
+    std::int32_t height;
+    Dtype dtype;
+    OperandMode shift;
+    Early early;
+  };
+  const Row rows[] = {{8192, Dtype::kFloat, OperandMode::kNone, Early::kRow},   {8192, Dtype::kFloat, OperandMode::kOneRow, Early::kNot},
+                      {8192, Dtype::kHalf, OperandMode::kOneRow, Early::kRow},  {8192, Dtype::kFloat, OperandMode::kFull, Early::kNot},
+                      {1, Dtype::kFloat, OperandMode::kOneRow, Early::kRow}};
+  for (const Row& row : rows) {
+    for (const Storage operands : {Storage::kTexture3d, Storage::kBuffer}) {
+      NormProblem p = textures(4096, row.height);
+      p.operand_storage = operands;
+      p.dtype = row.dtype;
+      p.shift = row.shift;
+      Plan plan{};
+      ASSERT_EQ(choose(p, large_gpu(), &plan), PlanStatus::kOk);
+      EXPECT_EQ(plan.spec.early, row.early) << row.height << ", shift " << static_cast<int>(row.shift);
+    }
+  }
+}
+
+TEST(NormChoose, WhereConstantsAreBest) {
+  EXPECT_EQ(best_operand_storage(Storage::kTexture3d, 4096, large_gpu()), Storage::kBuffer);
+  EXPECT_EQ(best_operand_storage(Storage::kTexture3d, 4095, large_gpu()), Storage::kTexture3d);
+  EXPECT_EQ(best_operand_storage(Storage::kBuffer, 4096, large_gpu()), Storage::kBuffer);
+  EXPECT_EQ(best_operand_storage(Storage::kTexture3d, 4096, cpu_driver()), Storage::kTexture3d);
+}
+
+TEST(NormChoose, OperandModes) {
+  struct Row {
+    std::int32_t operand[4];
+    bool fits;
+    OperandMode mode;
+  };
+  const std::int32_t x[4] = {8, 5, 3, 2};
+  const Row rows[] = {{{8, 1, 1, 1}, true, OperandMode::kOneRow},    {{8, 5, 3, 2}, true, OperandMode::kFull},
+                      {{8, 1, 3, 2}, true, OperandMode::kPlane},     {{8, 1, 1, 2}, true, OperandMode::kBroadcast},
+                      {{8, 1, 3, 1}, true, OperandMode::kBroadcast}, {{8, 5, 1, 1}, true, OperandMode::kBroadcast},
+                      {{8, 5, 1, 2}, false, OperandMode::kNone},     {{4, 1, 1, 1}, false, OperandMode::kNone}};
+  for (const Row& row : rows) {
+    OperandMode mode = OperandMode::kNone;
+    EXPECT_EQ(operand_mode(x, row.operand, &mode), row.fits);
+    EXPECT_EQ(mode, row.mode) << row.operand[1] << " " << row.operand[2] << " " << row.operand[3];
   }
 }
 

@@ -108,7 +108,7 @@ double operand_at(OperandMode mode, const Numbers& operand, const std::int32_t x
   int64_t operand_row = 0;
   if (mode == OperandMode::kFull) {
     operand_row = row;
-  } else if (mode == OperandMode::kBroadcast) {
+  } else if (mode == OperandMode::kBroadcast || mode == OperandMode::kPlane) {
     operand_row = (sizes[1] == 1 ? 0 : h) + sizes[1] * ((sizes[2] == 1 ? 0 : c) + sizes[2] * (sizes[3] == 1 ? 0 : n));
   }
   return operand.values.at(static_cast<size_t>(operand_row * x[0] + column));
@@ -335,6 +335,31 @@ TEST(Recipe, OperandsOfOneKernelShareAStorage) {
   EXPECT_FALSE(recipe.plan.add.relayout);
 }
 
+TEST(Recipe, ConstantsAreInBuffersWhereThatIsFaster) {
+  struct Row {
+    DType x, weight;
+    int64_t width;
+    uint32_t subgroup;
+    Storage storage;
+  };
+  const Row rows[] = {{DType::kFloat32, DType::kFloat32, 8, 32, Storage::kBuffer},    {DType::kFloat16, DType::kFloat16, 8, 32, Storage::kBuffer},
+                      {DType::kFloat16, DType::kFloat32, 8, 32, Storage::kTexture3D}, {DType::kFloat32, DType::kFloat32, 7, 32, Storage::kTexture3D},
+                      {DType::kFloat32, DType::kFloat32, 8, 64, Storage::kTexture3D}, {DType::kFloat32, DType::kFloat32, 8, 8, Storage::kTexture3D}};
+  for (const Row& row : rows) {
+    NormSite site;
+    site.kind = NormKind::kLayer;
+    site.x = site.out = tensor(Kind::kRuntime, {2, row.width}, row.x);
+    site.weight = site.bias = tensor(Kind::kConstant, {row.width}, row.weight);
+    kernels::DeviceLimits limits = device();
+    limits.subgroup_size = row.subgroup;
+    SCOPED_TRACE(show(site));
+    const Recipe recipe = make_recipe(site, &limits);
+    EXPECT_EQ(recipe.plan.multiply.storage, row.storage);
+    EXPECT_EQ(recipe.plan.add.storage, row.storage);
+    EXPECT_FALSE(recipe.plan.multiply.cast);
+  }
+}
+
 TEST(Recipe, WithoutHalfStorageTheDelegatesOwnOpsAreUsed) {
   kernels::DeviceLimits limits = device();
   limits.storage_16bit = false;
@@ -368,9 +393,12 @@ TEST(Recipe, FitsAfterAResize) {
   EXPECT_TRUE(still_fits(OperandMode::kBroadcast, x, batch));
   EXPECT_TRUE(still_fits(OperandMode::kBroadcast, x, full));
   EXPECT_TRUE(still_fits(OperandMode::kBroadcast, x, row));
+  EXPECT_TRUE(still_fits(OperandMode::kPlane, x, batch));
+  EXPECT_TRUE(still_fits(OperandMode::kPlane, x, row));
+  EXPECT_FALSE(still_fits(OperandMode::kPlane, x, full));
   EXPECT_TRUE(still_fits(OperandMode::kFull, x, full));
   EXPECT_FALSE(still_fits(OperandMode::kFull, x, batch));
-  for (const OperandMode mode : {OperandMode::kOneRow, OperandMode::kBroadcast, OperandMode::kFull}) {
+  for (const OperandMode mode : {OperandMode::kOneRow, OperandMode::kBroadcast, OperandMode::kFull, OperandMode::kPlane}) {
     EXPECT_FALSE(still_fits(mode, x, other));
     EXPECT_FALSE(still_fits(mode, x, narrow));
     EXPECT_FALSE(still_fits(mode, x, nullptr));
