@@ -24,7 +24,8 @@ PAGE = ROOT / "docs" / "performance.md"
 
 Row = dict[str, Any]
 Key = tuple[str, str, int, int]  # dtype, storage, rows, width
-NAMES = {"buffer": "buffer", "texture3d": "texture"}
+MIXED = "texture3d/buffer"  # x and out are textures, weight and shift buffers
+NAMES = {"buffer": "buffer", "texture3d": "texture", MIXED: "texture, weight in a buffer"}
 
 
 @dataclass
@@ -42,7 +43,12 @@ class Device:
 
 
 def key_of(row: Row) -> Key:
-    return row["dtype"], row["storage"], row["rows"], row["width"]
+    return row["dtype"], storage_of(row), row["rows"], row["width"]
+
+
+def storage_of(row: Row) -> str:
+    operands = row.get("operand_storage", row["storage"])
+    return row["storage"] if operands == row["storage"] else f"{row['storage']}/{operands}"
 
 
 def read(name: str, file: str) -> Any:
@@ -115,19 +121,28 @@ class Target:
 def targets_of(device: Device, key: Key) -> Iterator[Target]:
     dtype, _, rows, width = key
     ours, cuda = device.kernels[key], device.cuda[dtype, rows, width]
-    stock = device.chains["stock_constant", key]["us_gpu"]
-    patched = device.chains["builder_constant", key]["us_gpu"]
     name = label(key)
     if rows == 1:
         yield Target(f"{name}: CUDA's time", ours["us"], cuda["us"])
-        yield Target(f"{name}: 0.5 of stock", patched / stock, 0.5, "")
+        yield from against_stock(device, key, 0.5)
     elif rows == 2048:
         yield Target(f"{name}: 1.2 of CUDA's time", ours["us"], 1.2 * cuda["us"])
-        yield Target(f"{name}: 0.4 of stock", patched / stock, 0.4, "")
+        yield from against_stock(device, key, 0.4)
     else:
         yield Target(f"{name}: ahead of CUDA", ours["us"], cuda["us"])
         share = 100 * ours["us_copy"] / ours["us"]
         yield Target(f"{name}: 80% of the copy's speed", share, 80, "%", at_least=True)
+
+
+# How a norm was timed in the delegate: words, what names the run, and the measure.
+WAYS = (("difference of chains", "_untimed", "us"), ("timestamps", "", "us_gpu"))
+
+
+def against_stock(device: Device, key: Key, limit: float) -> Iterator[Target]:
+    for words, run, measure in WAYS:
+        stock = device.chains[f"stock_constant{run}", key][measure]
+        patched = device.chains[f"builder_constant{run}", key][measure]
+        yield Target(f"{label(key)}: {limit} of stock, {words}", patched / stock, limit, "")
 
 
 NAMED = ((1, 4096), (2048, 2048), (8192, 4096), (16384, 4096))
@@ -143,11 +158,11 @@ def target_rows(device: Device) -> list[Target]:
     return [target for key in keys for target in targets_of(device, key)]
 
 
-def worst_against_stock(device: Device, measure: str) -> tuple[float, Key]:
+def worst_against_stock(device: Device, suffix: str, measure: str) -> tuple[float, Key]:
     ratios = [
-        (device.chains["builder_constant", key][measure] / row[measure], key)
+        (device.chains[f"builder_constant{suffix}", key][measure] / row[measure], key)
         for (run, key), row in device.chains.items()
-        if run == "stock_constant"
+        if run == f"stock_constant{suffix}"
     ]
     return max(ratios)
 
@@ -168,11 +183,11 @@ def kernel_table(device: Device, dtype: str) -> str:
 RUNS = ("stock_constant", "builder_constant", "builder_runtime", "stock_repaired")
 
 
-def chain_table(device: Device, dtype: str, measure: str) -> str:
+def chain_table(device: Device, dtype: str, suffix: str, measure: str) -> str:
     keys = sorted({k for _, k in device.chains if k[0] == dtype}, key=lambda k: (k[1], k[2:]))
     rows = []
     for key in keys:
-        found = [device.chains.get((run, key)) for run in RUNS]
+        found = [device.chains.get((run + suffix, key)) for run in RUNS]
         ratio = found[1][measure] / found[0][measure]  # type: ignore[index]
         cells = [us(row, measure) for row in found]
         rows.append([f"{NAMES[key[1]]} {key[2]}x{key[3]}", *cells, f"{ratio:.2f}"])
@@ -185,8 +200,10 @@ def operand_table(device: Device) -> str:
     rows = []
     for norm in ("rms", "layer"):
         for storage in NAMES:
-            kinds = [r for r in device.operands if (r["norm"], r["storage"]) == (norm, storage)]
+            kinds = [r for r in device.operands if (r["norm"], storage_of(r)) == (norm, storage)]
             kinds = [r for r in kinds if r["dtype"] == "float" and not r["cold"]]
+            if not kinds:
+                continue
             seen: dict[tuple[str, str], Row] = {(r["weight"], r["shift"]): r for r in kinds}
             bare = seen["none", "none"]
             for (weight, shift), row in seen.items():
@@ -217,8 +234,12 @@ CHAINS = """\
 Inside the delegate, each as it would run in an app: the stock file with a constant weight on the
 stock delegate and under the builder; the faulty file with a run-time weight under the builder
 (stock aborts on it); and that file repaired, on the stock delegate (norm, then multiply).
-Microseconds a norm by the delegate's own timestamps, which wrap each dispatch and seem to cost
-about 1.5 us.
+Microseconds a norm by the difference of chains of 257 norms (65 of the largest) and of one, on the
+host's clock, with the delegate's timestamps off, as in an app.
+"""
+
+STAMPS = """\
+The same by the delegate's own timestamps, which wrap each dispatch and cost about 1.5 us.
 """
 
 
@@ -258,9 +279,12 @@ For textures, with trial kernels in some 3,000 variants, microseconds:
 def targets_section(device: Device) -> str:
     targets = target_rows(device)
     met = sum(target.met for target in targets)
-    ratio, key = worst_against_stock(device, "us_gpu")
-    never = Target(f"never slower than stock; nearest: {label(key)}", ratio, 1.0, "")
-    rows = [target.cells() for target in [*targets, never]]
+    never = []
+    for words, run, measure in WAYS:
+        ratio, key = worst_against_stock(device, run, measure)
+        what = f"never slower than stock, {words}; nearest: {label(key)}"
+        never.append(Target(what, ratio, 1.0, ""))
+    rows = [target.cells() for target in [*targets, *never]]
     head = ["target", "measured", "limit", ""]
     return f"{met} of {len(targets)} are met.\n\n{table(head, rows)}\n\n{WHY_MISSED.strip()}"
 
@@ -273,7 +297,10 @@ def gpu_section(device: Device) -> str:
         parts += [kernel_table(device, dtype)]
     for dtype in ("float", "half"):
         parts += [f"### In the delegate, {dtype}", CHAINS if dtype == "float" else ""]
-        parts += [chain_table(device, dtype, "us_gpu")]
+        parts += [chain_table(device, dtype, "_untimed", "us")]
+    for dtype in ("float", "half"):
+        parts += [f"### By timestamps, {dtype}", STAMPS if dtype == "float" else ""]
+        parts += [chain_table(device, dtype, "", "us_gpu")]
     parts += ["### Every weight and shift, float", OPERANDS, operand_table(device)]
     return "\n\n".join(part.strip() for part in parts if part)
 
@@ -285,7 +312,7 @@ for their bytes. 2048 rows of 4096; "batch" is `[B,1,D]` with 8 rows a batch.
 
 
 def cpu_section(device: Device) -> str:
-    ratio, key = worst_against_stock(device, "us")
+    ratio, key = worst_against_stock(device, "", "us")
     verdict = "met" if ratio <= 1 else f"**missed** at {label(key)}"
     intro = (
         "Microseconds by the difference of chains inside the delegate. Target: no slower "
@@ -293,7 +320,7 @@ def cpu_section(device: Device) -> str:
     )
     parts = [f"## {device.about['name']}", about(device), intro]
     for dtype in ("float", "half"):
-        parts += [f"### {dtype}", chain_table(device, dtype, "us")]
+        parts += [f"### {dtype}", chain_table(device, dtype, "", "us")]
     return "\n\n".join(parts)
 
 
