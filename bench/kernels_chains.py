@@ -41,7 +41,7 @@ MORE = (
     (2048, 4095),
 )  # fmt: skip
 ON_CPU = ((1, 256), (1, 4096), (64, 1000), (64, 2048), (256, 1024))
-TOLERANCE = {"float": 1e-4, "half": 3e-2}  # of the norms of a long chain
+TOLERANCE = {"float": 1e-4, "half": 6e-2}  # of the norms of a long chain
 
 
 def length_of(rows: int, width: int) -> int:

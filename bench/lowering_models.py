@@ -5,9 +5,11 @@
 
 Each program is run in the reference interpreter under stock rules and, with --backend, on that
 Vulkan delegate (`VK_ICD_FILENAMES` picks the driver), in a process of its own, so that a crash or a
-hang is a result like another. Results are kept in FILE (JSON), model by model, and the page is
-written from all that are there: a run can be stopped and taken up again. --keep FOLDER keeps the
-guarded programs as cases for tests/vulkan/runner.cpp.
+hang is a result like another. With ETVK_GUARD_BUILDER, a third program of each runs under the op
+builder: stock's, unrepaired, without the op that no runtime has. Results are kept in FILE (JSON),
+model by model, and the page is written from all that are there: a run can be stopped and taken up
+again. --which picks the lowerings to do. --keep FOLDER keeps the programs as cases for
+tests/vulkan/runner.cpp, in FOLDER/stock and so on.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ import torch
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
 from executorch.backends.vulkan.patterns import fusable_patterns
 from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.dialects._ops import ops as exir_ops
 from make_cases import write_value
 
 import etvk_guard
@@ -46,7 +49,7 @@ PACKAGES = ("executorch", "torch", "transformers", "diffusers", "torchvision")
 NORM_RULES = ("rms_norm", "layer_norm")
 LIMIT = 900  # seconds for one lowering and its runs
 LENGTH = 240  # of a message on the page
-WHICH = ("stock", "guarded")
+WHICH = ("stock", "builder", "guarded")
 
 
 def _error(outputs: list[Any], expected: torch.Tensor) -> float:
@@ -83,12 +86,19 @@ def _norms(report: LoweringReport) -> dict[str, Any]:
     }
 
 
+def partitioner_of(which: str) -> Any:
+    if which == "guarded":
+        return GuardedVulkanPartitioner()
+    missing = {exir_ops.edge.aten.logical_not.default} if which == "builder" else None
+    return VulkanPartitioner(operator_blocklist=missing)
+
+
 def lower(name: str, which: str, out: Path, backend: str, keep: Path | None) -> None:
     """One lowering of one model, in this process: what came out, and what runtimes make of it.
 
     Each step's result is in the file `out` (JSON) before the next is taken.
     """
-    partitioner = GuardedVulkanPartitioner() if which == "guarded" else VulkanPartitioner()
+    partitioner = partitioner_of(which)
     try:
         module, inputs = zoo.make(name)
         with torch.no_grad():
@@ -102,13 +112,16 @@ def lower(name: str, which: str, out: Path, backend: str, keep: Path | None) -> 
     made = _describe(data)
     if which == "guarded":
         made |= _decisions(partitioner.report)
-        if keep is not None:
-            _keep(name, data, inputs, expected, keep)
-    made["reference"] = _run(lambda: reference.run(data, inputs, contract="stock"), expected)
+    if keep is not None:
+        _keep(name, data, inputs, expected, keep / which)
+    contract = "ideal" if which == "builder" else "stock"
+    made["reference"] = _run(lambda: reference.run(data, inputs, contract=contract), expected)
     out.write_text(json.dumps(made))
-    if backend and runtime.enable_vulkan(backend).available:
+    status = runtime.enable_vulkan(backend) if backend else None
+    guard: runtime.Guard = "builder" if which == "builder" else "off"
+    if status and (status.guarded if which == "builder" else status.available):
         out.write_text(json.dumps({**made, "delegate": "aborts: the process ended"}))
-        made["delegate"] = _run(lambda: runtime.load(data, guard="off").forward(*inputs), expected)
+        made["delegate"] = _run(lambda: runtime.load(data, guard=guard).forward(*inputs), expected)
         out.write_text(json.dumps(made))
 
 
@@ -137,6 +150,7 @@ def _decisions(report: LoweringReport) -> dict[str, Any]:
 
 def _keep(name: str, data: bytes, inputs: Any, expected: torch.Tensor, folder: Path) -> None:
     """Keep a program as a case of the runner; `cat *.case > cases.txt` makes its list."""
+    folder.mkdir(parents=True, exist_ok=True)
     short = re.sub(r"\W+", "_", name.lower())
     (folder / f"{short}.pte").write_bytes(data)
     with open(folder / f"{short}.case", "w") as listing:
@@ -194,17 +208,23 @@ def _row(name: str, result: dict[str, Any]) -> str:
         about = f"{words}: {per[0]} to {per[1]}"
     else:
         about = "none rewritten"
-    cells = [name, _outcome(stock), _cell(stock), _outcome(guarded), _cell(guarded), about]
+    patched = _outcome(result["builder"]) if "builder" in result else "-"
+    cells = [name, _outcome(stock), patched, _cell(stock), _outcome(guarded), _cell(guarded), about]
     return "| " + " | ".join(cells) + " |"
+
+
+def _said(result: dict[str, Any]) -> str:
+    if "failed" in result:
+        return f"failed: {result['failed']}"
+    return str(result.get("delegate", result.get("reference", "")))
 
 
 def _notes(name: str, result: dict[str, Any]) -> list[str]:
     lines = []
-    for which in ("stock", "guarded"):
-        made = result[which]
-        said = made.get("failed") or str(made.get("delegate", made.get("reference", "")))
-        if "failed" in made or said.startswith(("aborts", "wrong")):
-            lines.append(f"- {name}, {which}: {_message(said)}")
+    for where in (which for which in WHICH if which in result):
+        said = _said(result[where])
+        if said.startswith(("failed", "aborts", "wrong")):
+            lines.append(f"- {name}, {where}: {_message(said.removeprefix('failed: '))}")
     lines += [
         f"- {name}, kept out or left unfused: {line}"
         for line in dict.fromkeys(result["guarded"].get("left", []))
@@ -219,7 +239,10 @@ def page(results: dict[str, Any]) -> str:
     where = results.get("device") or "the reference interpreter under stock rules"
     rows = [_row(name, result) for name, result in known.items()]
     notes = [line for name, result in known.items() for line in _notes(name, result)]
-    head = "| model | stock | delegates, stock | guarded | delegates, guarded | norms, ops each |"
+    head = (
+        "| model | stock | under the builder | delegates, stock | guarded | delegates, guarded "
+        "| norms, ops each |"
+    )
     return "\n".join(
         [
             "# Models",
@@ -227,11 +250,13 @@ def page(results: dict[str, Any]) -> str:
             "Made by `bench/lowering_models.py`; do not edit. Tiny configs, random weights,",
             f"float32, lowered with {versions}.",
             f"Run on {where}: the error to eager is relative to the largest value.",
+            '"Under the builder": lowered by stock, but for logical_not, which no runtime has, and',
+            "run unrepaired with our op builder.",
             'Norms are what the guard rewrote; "ops each" counts the ops of a norm and of what',
             "multiplies it, as exported and after.",
             "",
             head,
-            "| --- | --- | --- | --- | --- | --- |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
             *rows,
             "",
             "## Notes",
@@ -250,6 +275,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=Path("build/lowering_models.json"))
     parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--which", choices=WHICH, action="append")
     parser.add_argument("--child", nargs=2, metavar=("WHICH", "OUT"), help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
@@ -277,7 +303,8 @@ def table(options: argparse.Namespace) -> int:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
     for name in options.names or [n for n in zoo.MODELS if n not in results["models"]]:
-        made = {which: in_child(name, which, options) for which in WHICH}
+        made = results["models"].get(name, {})
+        made |= {which: in_child(name, which, options) for which in options.which or WHICH}
         results["models"][name] = made
         options.results.write_text(json.dumps(results, indent=1))
         print(_row(name, made), flush=True)

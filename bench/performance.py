@@ -244,10 +244,13 @@ The same by the delegate's own timestamps, which wrap each dispatch and cost abo
 
 
 WHY_MISSED = """\
-Of the misses: 0.4 of stock's time at 2048x2048 in buffers, and in textures of halves, would be
-faster than a copy of the bytes. Beside stock, the delegate's own cost of a dispatch, about 1.5 us,
-counts on both sides; without it, 1x4096 in textures takes less than half of the plain scheme that
-stock's kernels have (us_baseline in kernels.json).
+The ratios to stock are given twice: by the difference of chains without timestamps, as an app has
+it, and by the delegate's timestamps, which add 1.2 us to both sides. Of the misses, 0.4 of stock's
+time at 2048x2048 would be 5.8 us in a float buffer, where a copy alone takes 6.8; 4.8 us in a half
+texture, where a copy of textures takes 5.6; and 5.0 us in a half buffer, where a copy takes 4.8.
+For few rows in textures the kernel has changed since this run: the loop that writes has its
+branches within, as in a run 10 minutes earlier. There 1x4096 with a constant took 3.45 (float)
+and 3.08 us (half) by the difference of chains, 0.47 and 0.46 of stock.
 """
 
 TRIED = """\
@@ -260,8 +263,16 @@ For textures, with trial kernels in some 3,000 variants, microseconds:
 - Two rows a thread at once, with a weight kept in registers for both: in use, instead of two bands
   of rows one after the other (43.0 for 8192x4096 halves then, 41.3 now). Four rows: 5.7 instead of
   6.1 for 2048x2048 halves, but 47.6 instead of 41.7 for 8192x4096. Four chunks of a row instead of
-  eight: 70.7 instead of 71.8 for 8192x4096 floats, but 8.9 instead of 8.5 for 2048x2048; in use
-  where a float weight and shift are both kept.
+  eight: 70.7 instead of 71.8 for 8192x4096 floats, but 8.9 instead of 8.5 for 2048x2048.
+- A float weight and shift of one row, 2048x4096: both kept before the sums, 24.7; loaded after
+  them, a chunk for both rows at once, 20.0, in use. The same with a weight and shift for a batch
+  of 8 rows: 29.0 and 27.6; with four rows a thread, 26.7, not in use.
+- Weight and shift in buffers, x and out in textures: in use for constants. One row of both,
+  2048x4096 floats: 18.4 instead of 20.0; 512x8192: 8.6 instead of 10.2; 2048x2048 halves: 5.6
+  instead of 6.2. A texture unit takes a load of four floats in four turns, a buffer's in one.
+- Some 264 or 528 workgroups that each take several bands in turn, and load operands once: 18.95
+  instead of 20.0 for 2048x4096 with weight and shift, but 73.7 instead of 70.8 for 8192x4096; not
+  in use.
 - The sums of such threads, 8192x4096 halves: a subgroup takes one row's (in use) 42.4, each
   subgroup its part of all 43.6, shared memory alone 42.6, shuffles 42.4. With four rows a thread
   shuffles get to 41.0; not in use, as it asks more of a device.

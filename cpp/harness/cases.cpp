@@ -173,6 +173,12 @@ void add_forced(Norm norm, Mix mix, bool subgroups, std::uint32_t subgroup_size,
   each.each = 4;
   each.early = kernels::Early::kRow;
   cases->push_back(each);
+  NormCase few = each;  // whole rows that workgroups share, with what they need kept
+  few.each = 1;
+  few.split = 4;
+  cases->push_back(few);
+  few.dtype = Dtype::kHalf;
+  cases->push_back(few);
   each.dtype = Dtype::kHalf;
   each.rows = 2;
   each.threads = 64;

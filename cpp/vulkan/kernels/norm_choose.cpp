@@ -20,7 +20,6 @@ constexpr uint64_t kManyBands = 512;      // from here on half as many workgroup
 constexpr uint32_t kEach = 2;             // rows of a thread that loads weight and shift once for them
 constexpr uint32_t kEachMin = 128;        // threads of such a workgroup
 constexpr uint32_t kEachMax = 512;
-constexpr uint32_t kEachFew = 4;          // chunks of floats that such a thread has of a row, if the workgroup has threads enough
 
 uint32_t div_up(uint64_t a, uint32_t b) noexcept { return static_cast<uint32_t>((a + b - 1u) / b); }
 
@@ -104,8 +103,7 @@ bool may_share(const NormProblem& p, const DeviceLimits& d) noexcept {
 
 // Chunks of a row that a thread may keep besides those of its other row: by the registers they take.
 uint32_t each_chunks(const NormProblem& p) noexcept {
-  const bool few = two_operands(p) || chunk_count(p, Access::kVec4) <= kEachFew * kEachMax / 2u;
-  return p.dtype == Dtype::kFloat && few ? kEachFew : kMaxChunks;
+  return two_operands(p) && p.dtype == Dtype::kFloat ? kMaxChunks / 2u : kMaxChunks;
 }
 
 uint32_t each_threads(const NormProblem& p) noexcept {

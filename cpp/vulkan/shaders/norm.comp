@@ -237,45 +237,54 @@ float row_sum(const Place p, const uint steps, const bool squared, const float m
 const bool SHARED_OPERANDS = WEIGHT_MODE != OPERAND_FULL && WEIGHT_MODE != OPERAND_BROADCAST &&
                              SHIFT_MODE != OPERAND_FULL && SHIFT_MODE != OPERAND_BROADCAST;
 
-// Writes the chunks that are kept, of the rows that exist.
-void finish_rows(const Place p[EACH], const bool exists[EACH], const OperandRow wr[EACH], const OperandRow sr[EACH],
-                 const float mean[EACH], const float rstd[EACH], const KEPT_T kept[EACH][CHUNKS]) {
-  if (EARLY == EARLY_ROW) {
-    [[unroll]] for (uint r = 0u; r < EACH; ++r) {
-      [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-        if (exists[r] && is_mine(k)) {
-          finish(p[r], k, mean[r], rstd[r], kept_chunk(kept[r][k]), kept_chunk(kept_weight[k]),
-                 kept_chunk(kept_shift[k]));
-        }
-      }
-    }
-    return;
-  }
-  vec4 w[VECS];
-  vec4 s[VECS];
+// Writes a row whose operands are kept, where there is nothing beyond what is kept. The branches are within the loop: where
+// few rows are split among workgroups, that is faster.
+void finish_kept_row(const Place p, const bool exists, const float mean, const float rstd, const KEPT_T kept[CHUNKS]) {
   [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
-    [[unroll]] for (uint r = 0u; r < EACH; ++r) {
-      if (is_mine(k) && (r == 0u || !SHARED_OPERANDS)) {
-        load_operands(p[r], wr[r], sr[r], k, w, s);
-      }
-      if (is_mine(k) && exists[r]) {
-        finish(p[r], k, mean[r], rstd[r], kept_chunk(kept[r][k]), w, s);
-      }
+    if (exists && is_mine(k)) {
+      finish(p, k, mean, rstd, kept_chunk(kept[k]), kept_chunk(kept_weight[k]), kept_chunk(kept_shift[k]));
     }
   }
 }
 
-// Writes what is beyond the chunks that are kept, which are read again.
-void finish_rest(const Place p, const uint steps, const OperandRow wr, const OperandRow sr, const float mean,
-                 const float rstd) {
+void finish_row(const Place p, const uint steps, const OperandRow wr, const OperandRow sr, const float mean,
+                const float rstd, const KEPT_T kept[CHUNKS]) {
   vec4 x[VECS];
   vec4 w[VECS];
   vec4 s[VECS];
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    if (is_mine(k)) {
+      if (EARLY == EARLY_NOT) {
+        load_operands(p, wr, sr, k, w, s);
+      } else {
+        w = kept_chunk(kept_weight[k]);
+        s = kept_chunk(kept_shift[k]);
+      }
+      finish(p, k, mean, rstd, kept_chunk(kept[k]), w, s);
+    }
+  }
   for (uint k = CHUNKS; k < steps; ++k) {
     if (is_mine(k)) {
       load_x(p, k, x);
       load_operands(p, wr, sr, k, w, s);
       finish(p, k, mean, rstd, x, w, s);
+    }
+  }
+}
+
+// A chunk of all rows that a thread has, then the next: the operands, which these rows share, are loaded once.
+void finish_together(const Place p[EACH], const bool exists[EACH], const OperandRow wr, const OperandRow sr,
+                     const float mean[EACH], const float rstd[EACH], const KEPT_T kept[EACH][CHUNKS]) {
+  vec4 w[VECS];
+  vec4 s[VECS];
+  [[unroll]] for (uint k = 0u; k < CHUNKS; ++k) {
+    if (is_mine(k)) {
+      load_operands(p[0], wr, sr, k, w, s);
+      [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+        if (exists[r]) {
+          finish(p[r], k, mean[r], rstd[r], kept_chunk(kept[r][k]), w, s);
+        }
+      }
     }
   }
 }
@@ -343,10 +352,19 @@ void main() {
     }
 #endif
   }
-  finish_rows(p, exists, wr, sr, mean, rstd, kept);
-#ifndef WHOLE
-  if (exists[0]) {
-    finish_rest(p[0], steps, wr[0], sr[0], mean[0], rstd[0]);
+  if (EACH != 1u && EARLY == EARLY_NOT && SHARED_OPERANDS) {
+    finish_together(p, exists, wr[0], sr[0], mean, rstd, kept);
+    return;
+  }
+#ifdef WHOLE
+  if (EACH == 1u && EARLY == EARLY_ROW) {
+    finish_kept_row(p[0], exists[0], mean[0], rstd[0], kept[0]);
+    return;
   }
 #endif
+  [[unroll]] for (uint r = 0u; r < EACH; ++r) {
+    if (exists[r]) {
+      finish_row(p[r], steps, wr[r], sr[r], mean[r], rstd[r], kept[r]);
+    }
+  }
 }
