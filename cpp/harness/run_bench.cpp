@@ -136,7 +136,7 @@ std::string row_json(const Row& row) {
 }
 
 void print_header() {
-  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9s %9s %9s %9s %9s %9s %7s  %s\n", "norm", "dtype", "storage",
+  std::printf("%-5s %-5s %-16s %13s %-11s %-4s %9s %9s %9s %9s %9s %9s %7s  %s\n", "norm", "dtype", "storage",
               "rows x width", "weight+shift", "", "us", "single", "baseline", "copy", "texture", "empty", "GB/s", "dispatch");
 }
 
@@ -150,7 +150,7 @@ void print_row(const Row& row) {
   const BenchSpec& spec = row.spec;
   const std::string shape = std::to_string(spec.rows) + "x" + std::to_string(spec.width);
   const std::string operands = name_of(spec.weight) + "+" + name_of(spec.shift);
-  std::printf("%-5s %-5s %-9s %13s %-11s %-4s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %7.0f  %s\n",
+  std::printf("%-5s %-5s %-16s %13s %-11s %-4s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %7.0f  %s\n",
               spec.norm == Norm::kRms ? "rms" : "layer", spec.dtype == Dtype::kHalf ? "half" : "float",
               storage_of(spec).c_str(), shape.c_str(), operands.c_str(), spec.cold ? "cold" : "", row.ours.each_us,
               row.ours.single_us, row.baseline.each_us, row.copy.each_us, row.texture_copy.each_us, row.empty.each_us,
