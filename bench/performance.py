@@ -239,7 +239,7 @@ host's clock, with the delegate's timestamps off, as in an app.
 """
 
 STAMPS = """\
-The same by the delegate's own timestamps, which wrap each dispatch and cost about 1.5 us.
+The same by the delegate's own timestamps, which wrap each dispatch and cost about 1.2 us.
 """
 
 
